@@ -1,16 +1,17 @@
 """ATIF trajectories (Harbor's agent trajectory interchange format), versions 1.0 to 1.8: one session per file.
 
 Definition: https://www.harborframework.com/docs/agents/trajectory-format. A step of source `agent` is one model call
-with its answer; `metrics.prompt_tokens` includes `cached_tokens`. A step may be several calls
-(`llm_call_count`): its metrics are their sum and no call's own, so its call carries none; with 0 calls it is an event.
-`observation.results` are tool results for the calls of the same step; results without a call id answer by order. The
-first `system` step is the system prompt, later ones stay in the log (agents add context so), marked as automatic. A
-compaction is a system step with `extra.context_management` (or `muse_compaction`): all before it leaves the request,
-the next user step is what takes its place. A trajectory made from pi's sessions has the summary in an agent's step of
-its own. Steps with `is_copied_context` repeat another file's history: they are in the log, but are not calls of this
-file. After a summarisation an agent may continue in another file; a note states that boundary, for the history
-before it is in the other file. Embedded `subagent_trajectories` become sessions of their own; results that only refer
-to a sub-agent's file hold that reference. `agent.tool_definitions` are the tools. Facts count steps as messages.
+with its answer; `metrics.prompt_tokens` includes `cached_tokens`, and what the cache wrote (`metrics.extra`, of some
+agents). A step may be several calls (`llm_call_count`): its metrics are their sum and no call's own, so its call
+carries none; with 0 calls it is an event. `observation.results` are tool results for the calls of the same step;
+results without a call id answer by order. The first `system` step is the system prompt, later ones stay in the log
+(agents add context so), marked as automatic. A compaction is a system step with `extra.context_management` (or
+`muse_compaction`): all before it leaves the request, the next user step is what takes its place. A trajectory made from
+pi's sessions has the summary in an agent's step of its own. Steps with `is_copied_context` repeat another file's
+history: they are in the log, but are not calls of this file. After a summarisation an agent may continue in another
+file; a note states that boundary, for the history before it is in the other file. Embedded `subagent_trajectories`
+become sessions of their own; results that only refer to a sub-agent's file hold that reference.
+`agent.tool_definitions` are the tools. Facts count steps as messages.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from guard_core.views import Inserted, Span, View
 # versions mark that in words only.
 KEEPS_FIRST = "terminus"
 IN_WORDS = "Performed context summarization and handoff to continue task."
+# What the cache wrote, in `metrics.extra`, as Harbor 0.26 takes it over from Claude Code and Codex. Its writers for
+# other agents say `cache_write_tokens`: of some it is no part of the prompt tokens.
+CACHE_WRITES = ("cache_creation_input_tokens", "cache_write_input_tokens")
 SUBAGENT_DEPTH = 4  # trajectories inside trajectories; the format allows any
 
 
@@ -250,9 +254,12 @@ class _Trajectory:
 
 def _call_of(step: JSON, prompt: int | None) -> JSON:
     metrics = fields.mapping(step, "metrics") if prompt is not None else {}
+    extra = fields.mapping(metrics, "extra")
     return {
         "prompt_tokens": prompt,
         "cached_tokens": fields.tokens(metrics, "cached_tokens"),
+        "cache_write_tokens": fields.first_tokens(extra, *CACHE_WRITES),
+        "cache_hour_tokens": fields.tokens(fields.mapping(extra, "cache_creation"), fields.HOUR_TOKENS),
         "output_tokens": fields.tokens(metrics, "completion_tokens"),
         "model": fields.text(step, "model_name"),
         "timestamp": fields.timestamp(step, "timestamp"),

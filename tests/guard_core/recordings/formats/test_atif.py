@@ -60,6 +60,22 @@ def test_a_step_of_the_agent_is_a_call_with_its_answer_and_results():
     assert session.model == "m-1"
 
 
+@pytest.mark.parametrize(
+    ("extra", "written", "for_an_hour"),
+    [
+        ({"cache_creation_input_tokens": 9, "cache_creation": {"ephemeral_1h_input_tokens": 4}}, 9, 4),
+        ({"cache_write_input_tokens": 9}, 9, None),
+        ({"cache_write_tokens": 9}, None, None),
+    ],
+    ids=["Claude Code", "Codex", "others"],
+)
+def test_what_the_cache_wrote_is_among_the_agents_own_counts(extra, written, for_an_hour):
+    step = agent_step(3)
+    step["metrics"]["extra"] = extra
+    [call] = read_as(FORMAT, trajectory(*HEAD, step)).sessions[0].calls
+    assert (call.cache_write_tokens, call.cache_hour_tokens) == (written, for_an_hour)
+
+
 def test_facts_count_steps_calls_and_results():
     facts = read_as(FORMAT, trajectory(*HEAD, LOOK, agent_step(4, "Done", 150))).facts
     assert (facts.messages, facts.model_calls, facts.prompt_tokens_sum) == (4, 2, 270)
