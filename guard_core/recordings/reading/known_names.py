@@ -62,10 +62,11 @@ CHAT_COUNTS = words(
     " video_tokens accepted_prediction_tokens rejected_prediction_tokens prompt_cache_hit_tokens"
     " prompt_cache_miss_tokens cached_prompt_text_tokens citation_tokens reasoning_output_tokens cache_write_tokens"
     " prompt_text_tokens prompt_image_tokens prompt_audio_tokens ephemeral_5m_input_tokens ephemeral_1h_input_tokens"
+    " ttl_12h_tokens ttl_30m_tokens"
 )
 CHAT_USAGE = words(
     "usage metrics prompt_tokens_details completion_tokens_details input_tokens_details output_tokens_details"
-    " cache_creation cache_creation_token_details server_tool_use token_usage"
+    " cache_creation cache_creation_token_details cache_write_tokens_details server_tool_use token_usage"
 )
 CHAT_TOOLS = words("tool_calls tool_call function function_call tools functions tool_choice custom tool")
 RESPONSES_TOOLS = words(

@@ -499,6 +499,7 @@ def response_call(response: JSON, line: int | None = None) -> ModelCall:
         at=0,
         prompt_tokens=prompt,
         cached_tokens=fields.first_tokens({**usage, **details}, "cached_tokens"),
+        cache_write_tokens=fields.tokens(details, "cache_write_tokens"),
         output_tokens=fields.tokens(usage, "output_tokens"),
         model=fields.text(response, "model"),
         timestamp=fields.timestamp(response, "created_at"),

@@ -80,6 +80,17 @@ def test_responses_alone_have_tokens_but_no_requests():
     assert any("only what came back" in note for note in session.notes)
 
 
+def test_what_the_cache_wrote_is_read_however_long_it_is_kept():
+    """As openai-python 3.54 knows it."""
+    kept_for = {"ttl_12h_tokens": 1, "ttl_30m_tokens": 2}
+    details = {"cached_tokens": 4, "cache_write_tokens": 3, "cache_write_tokens_details": kept_for}
+    reply = {**response("r1", 100, DONE), "usage": {"input_tokens": 9, "input_tokens_details": details}}
+    recording = read_as(FORMAT, lines(logged([USER], reply)))
+    [call] = recording.sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens) == (9, 4, 3)
+    assert recording.notes.problems == []
+
+
 def test_a_log_of_whole_histories_is_one_session():
     log = [logged([USER], response("r1", 100, CALL)), logged([USER, CALL, OUTPUT], response("r2", 140, DONE))]
     session = session_of(lines(*log))
