@@ -1,6 +1,6 @@
-"""The whole suite, in two commands. `make test`: what is short of it, the application on SQLite and the engine beside
-each other, and what a second database may change on PostgreSQL with Redis. `make long` (`--long` alone): the rest, on
-both, and at last what measures time, alone.
+"""The whole suite, in two commands. `make test`: what is short of it, beside each other the application on SQLite,
+walks through it in a browser, the engine, and what a second database may change on PostgreSQL with Redis. `make long`
+(`--long` alone): the rest, on both, and at last what measures time, alone.
 
 What a second database may change, `second_database.py` says of each test, and which tests are long, `tiers.py`. The
 folders of WITHOUT_DATABASE, whose tests can reach no database at all, are not even collected there, and `test_run.py`
@@ -20,10 +20,12 @@ from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, fi
 
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
+SERVED = ("tests/browser", "tests/services")  # these wait for other processes half of the time
 SHORT, LONG = "--short", "--long"
-# Each process of `make test` collects only the tests that it runs: to collect all of them takes half a minute of a
-# processor. `make long` waits for servers and a browser half of the time, so its tests go to whichever process is free.
+# Each process of `make test` collects only the tests that it runs: to collect all of them takes 15 seconds of a
+# processor and more. Of `make long` most are SERVED: its tests go to whichever process is free.
 WITH_DATABASE = tuple(f"--ignore={folder}" for folder in (SPEED_TESTS, *WITHOUT_DATABASE))
+UNSERVED = tuple(f"--ignore={folder}" for folder in SERVED)
 PARALLEL = ("-n", "3", "-p", "tests.plugins.scheduling", f"--ignore={SPEED_TESTS}")
 AGAIN = ("--second-database", *WITH_DATABASE)
 REFUSED = 2
@@ -68,7 +70,8 @@ def what_answers(postgres: str, redis: str) -> str:
 def plan(postgres: str) -> list[list[Run]]:
     """The runs of `make test`: each list runs beside each other, one list after the other."""
     runs = [
-        Run("The application, on SQLite:", (*WITH_DATABASE, SHORT)),
+        Run("The application, on SQLite:", (*WITH_DATABASE, *UNSERVED, SHORT)),
+        Run("Walks through it in a browser, and its servers, on SQLite:", (*SERVED, SHORT)),
         Run("The engine and the formats:", (*WITHOUT_DATABASE, SHORT)),
     ]
     if postgres:
