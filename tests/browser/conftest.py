@@ -190,12 +190,14 @@ def _related(served: Running) -> Answer:
 
 
 @pytest.fixture(scope="package")
-def big(served: Running) -> str:
-    """The address of a session of 6,000 steps: far more than a page shows, or a chart has points."""
+def big(served: Running, pytestconfig: pytest.Config) -> str:
+    """The address of a session of 6,000 steps: far more than a page shows, or a chart has points. `make test` looks at
+    one zoom alone, for which there are points enough in 1,500."""
     from guard_core.recordings.formats import native
     from tests.big_sessions import big_session
 
-    answer = served.upload("big.jsonl", native.write(big_session(6_000, 30)))
+    steps = 1_500 if pytestconfig.getoption("short") else 6_000
+    answer = served.upload("big.jsonl", native.write(big_session(steps, 30)))
     assert "location" in answer.headers, (answer.status, answer.text[:300])
     return followed(served, answer.headers["location"])
 

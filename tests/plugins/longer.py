@@ -14,16 +14,19 @@ LONG = {
         "test_exchanging_any_two_numbers": "test_a_false_number_in_a_claim",
     },
     "tests/guard_core/commands/test_compare_command.py": {
-        "test_a_window_of_ones_own": "test_replays_are_held",
         "test_an_unknown_price": "test_json_has",
         "test_counts_that_are_no_tokens": "test_json_has",
         "test_no_request_is_over": "test_json_has",
+        "test_profiles": "test_every_policy_has",
+        "test_replays_are_held": "test_a_window_of_ones_own",
     },
     "tests/guard_core/commands/test_measure.py": {
         "test_a_file_that_can_be_read": "test_a_file_that_is_no_recording",
         "test_it_says_what_a_prompt": "test_it_prints",
+        "test_the_interpolation": "test_it_prints",
     },
     "tests/guard_core/commands/test_plain_output.py": {
+        "test_no_character_of_a_recording_controls_the_terminal[avoid]": "test_no_character_of_a_recording",
         "test_no_character_of_a_recording_controls_the_terminal[measure]": "test_no_character_of_a_recording",
     },
     "tests/guard_core/commands/test_replay_command.py": {
@@ -44,7 +47,13 @@ LONG = {
     },
     "tests/guard_core/policies/test_agent_framework.py": {
         "test_it_equals_recorded_runs_of_the_library[agent-framework-context": "test_it_equals",
+        "test_it_equals_recorded_runs_of_the_library[agent-framework-sel": "test_it_equals",
+        "test_it_equals_recorded_runs_of_the_library[agent-framework-summ": "test_it_equals",
         "test_it_equals_recorded_runs_of_the_library[agent-framework-tool": "test_it_equals",
+        "test_of_a_long_list_only_the_beginning_is_looked_at[token-budget": "test_of_a_long_list",
+    },
+    "tests/guard_core/policies/test_aider.py": {
+        "test_it_equals": "test_",
     },
     "tests/guard_core/policies/test_agno.py": {
         "test_it_equals": "test_",
@@ -53,7 +62,7 @@ LONG = {
         "test_it_equals": "test_a_result_at_the_end",
     },
     "tests/guard_core/policies/test_google_adk.py": {
-        "test_it_equals_recorded_runs_of_the_library[adk-token": "test_it_equals",
+        "test_it_equals": "test_",
     },
     "tests/guard_core/policies/test_hermes.py": {
         "test_scripted_runs": "test_a_short_chat",
@@ -61,12 +70,19 @@ LONG = {
     "tests/guard_core/policies/test_hermes_texts.py": {
         "test_it_equals": "test_an_old_result",
     },
+    "tests/guard_core/policies/test_inspect_ai.py": {
+        "test_it_equals_recorded_runs_of_the_library[inspect-edit": "test_it_equals",
+        "test_it_equals_recorded_runs_of_the_library[inspect-summ": "test_it_equals",
+    },
     "tests/guard_core/policies/test_kimi.py": {
         "test_kimi_cli_equals": "test_thresholds_are",
     },
     "tests/guard_core/policies/test_langchain.py": {
         "test_it_equals_recorded_runs_of_the_library[langchain-clear": "test_it_equals",
         "test_it_equals_recorded_runs_of_the_library[langchain-summ": "test_it_equals",
+    },
+    "tests/guard_core/policies/test_litellm.py": {
+        "test_it_equals": "test_",
     },
     "tests/guard_core/policies/test_openhands.py": {
         "test_it_equals": "test_",

@@ -82,11 +82,13 @@ def first_of_each_kind(cases: dict[str, Claims]) -> Iterator[tuple[Claims, Findi
                 yield claims, finding
 
 
+@pytest.mark.long("more")
 @pytest.mark.parametrize("side", ["recorded", "replayed"])
 def test_a_false_number_in_a_claim_of_any_kind_is_caught(side, request):
-    believed = []
+    """`make test` tries a third of them, of every kind."""
+    believed, one_in = [], 3 if request.config.getoption("short") else 1
     for claims, finding in first_of_each_kind(request.getfixturevalue(side)):
-        for what, lie in lies(finding):
+        for what, lie in list(lies(finding))[::one_in]:
             if not check(claims.session, [lie], claims.window, trace=claims.trace):
                 believed.append(f"{finding.kind}: {what}")
     assert believed == []

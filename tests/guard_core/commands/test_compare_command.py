@@ -1,6 +1,8 @@
 """`compare FILE`: a table for people, and the same rows as JSON."""
 
+import io
 import json
+from contextlib import redirect_stdout
 
 import msgspec
 import pytest
@@ -15,11 +17,19 @@ from tests.guard_core.outcomes.cast import SONNET, counted
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
 
 
-@pytest.fixture
-def recording(tmp_path):
-    path = tmp_path / "session.jsonl"
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    path = tmp_path_factory.mktemp("compared") / "session.jsonl"
     path.write_bytes(write(counted(PROMPTS, cached=(0, *PROMPTS[:-1]))))
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def text(recording):
+    """What the command prints of it without options."""
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(["compare", recording]) == 0
+    return out.getvalue()
 
 
 def printed(capsys, *arguments):
@@ -27,14 +37,13 @@ def printed(capsys, *arguments):
     return capsys.readouterr().out
 
 
-def test_every_policy_has_a_line_under_the_recording(recording, capsys):
-    table = printed(capsys, recording).split("\n\n")[1].splitlines()
+def test_every_policy_has_a_line_under_the_recording(text):
+    table = text.split("\n\n")[1].splitlines()
     titles = ["recording", *(kind.title for kind in POLICIES.values())]
     assert [line.startswith(title) for line, title in zip(table[1:], titles, strict=True)] == [True] * len(titles)
 
 
-def test_what_the_figures_rest_on_is_said(recording, capsys):
-    text = printed(capsys, recording)
+def test_what_the_figures_rest_on_is_said(text):
     assert "Forecasts of this session's own counts" in text
     assert "at most 5 minutes earlier" in text
     assert "List prices of claude-sonnet-4-5 of Anthropic" in text

@@ -29,7 +29,8 @@ pytestmark = pytest.mark.django_db
 CALLERS = ("owner", "editor", "viewer", "other", "nobody")
 REFUSED = {302, 401, 403, 404}
 SAFE = ("GET", "HEAD", "OPTIONS")
-# An address is read and sent to; the other methods, which no rule tells apart, the addresses have in turn.
+# An address is read and sent to; the other methods, which no rule tells apart, the addresses have in turn, and in
+# `make long` alone.
 IN_TURN = [("GET", "POST", "HEAD", "PUT"), ("GET", "POST", "OPTIONS", "PATCH"), ("GET", "POST", "HEAD", "DELETE")]
 
 
@@ -70,9 +71,11 @@ def rule(url: str) -> access.Rule:
     return rule_found
 
 
-def requests_in_turn(urls: list[str]) -> list[tuple[str, str]]:
+@pytest.fixture
+def requests_in_turn(there, pytestconfig) -> list[tuple[str, str]]:
     """Each address with each of its methods."""
-    return [(url, method) for url, methods in zip(urls, itertools.cycle(IN_TURN)) for method in methods]
+    most = 2 if pytestconfig.getoption("short") else None
+    return [(url, method) for url, methods in zip(there.urls, itertools.cycle(IN_TURN)) for method in methods[:most]]
 
 
 def asked(there, caller: str, method: str, url: str) -> HttpResponse:
@@ -103,10 +106,11 @@ def test_an_owner_looks_at_everything(there):
         assert (answer.status_code == 403) is not allowed("owner", rule(url).look), url
 
 
+@pytest.mark.long("more")
 @pytest.mark.once
-def test_a_viewer_changes_nothing(there):
+def test_a_viewer_changes_nothing(there, requests_in_turn):
     before = dump()
-    for url, method in requests_in_turn(there.urls):
+    for url, method in requests_in_turn:
         if method not in SAFE and rule(url).change in (Role.EDITOR, Role.OWNER):
             assert there.clients["viewer"].generic(method, url).status_code == 403, (url, method)
     assert changed(before) <= {"inspector_spent"}
@@ -121,9 +125,10 @@ def test_an_editor_does_not_manage_the_team(there):
         assert refused is (rule(url).change == Role.OWNER), url
 
 
-def test_what_is_anothers_is_not_there(there):
+@pytest.mark.long("more")
+def test_what_is_anothers_is_not_there(there, requests_in_turn):
     before = dump()
-    for url, method in requests_in_turn(there.urls):
+    for url, method in requests_in_turn:
         has_key = str(there.session.pk) in url or str(there.job.pk) in url or str(there.job.recording_id) in url
         if has_key and rule(url).look != ANYONE:
             answer = there.clients["other"].generic(method, url)
@@ -132,10 +137,11 @@ def test_what_is_anothers_is_not_there(there):
     assert changed(before) <= {"inspector_spent"}
 
 
+@pytest.mark.long("more")
 @pytest.mark.once
-def test_nobody_gets_no_further_than_the_login(there):
+def test_nobody_gets_no_further_than_the_login(there, requests_in_turn):
     before = dump()
-    for url, method in requests_in_turn(there.urls):
+    for url, method in requests_in_turn:
         if ANYONE in rule(url)[:2]:
             continue
         answer = there.clients["nobody"].generic(method, url)

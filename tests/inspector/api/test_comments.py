@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from guard_core.recordings.formats import native
 from inspector.accounts import keys
 from inspector.models import AuditRecord, Comment, Project, Role, Session, default_project
 from tests.big_sessions import big_session
+from tests.inspector.conftest import imported
 from tests.inspector.people import browser, person
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
+pytestmark = pytest.mark.django_db
 STEP = {"place": "step", "number": 2, "text": "Why so early?"}
 
 
-@pytest.fixture
-def row(bring) -> Session:
-    bring(native.write(big_session(60, 3)))
-    return Session.unscoped.get()
+@pytest.fixture(scope="module")
+def row(shared_rows) -> Session:
+    with shared_rows():
+        imported(native.write(big_session(60, 3)))
+        return Session.unscoped.get()
 
 
 def address(row: Session, comment: object = "") -> str:
@@ -204,16 +204,3 @@ def test_who_may_write_comments_resolves_and_reopens_threads(row, team, team_han
     assert [asked(who)[0] for who in (members[Role.VIEWER], other, None)] == [403, 404, 401]
     assert asked("comment") == (200, "key bot" if is_resolved else "")
     assert [asked(scope)[0] for scope in ("read", "ingest")] == [403, 403]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_one_token_that_is_sent_at_the_same_moment_is_stored_once(client, row):
-    def send(_: int) -> int:
-        try:
-            return say(client.__class__(client.handler), row, token="same").status_code
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(send, range(8))) <= {200, 201}
-    assert Comment.unscoped.count() == 1

@@ -23,6 +23,7 @@ from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
 from tests.inspector.people import browser
 from tests.inspector.streamed import lines_of, send
+from tests.plugins.examples import FEW
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 NOWHERE = "00000000-0000-4000-8000-000000000000"
@@ -120,8 +121,12 @@ def requests_of(document: dict[str, Any], key: str) -> st.SearchStrategy[tuple[s
     return st.sampled_from(reading).flatmap(lambda item: asked(*item))
 
 
-def test_every_answer_has_a_declared_status_and_what_its_schema_requires(client, document, row):
-    @tried(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@pytest.mark.long("more")
+def test_every_answer_has_a_declared_status_and_what_its_schema_requires(client, document, row, pytestconfig):
+    """`make test` asks fewer questions."""
+    few = {"max_examples": FEW} if pytestconfig.getoption("short") else {}
+
+    @tried(suppress_health_check=[HealthCheck.too_slow], deadline=None, **few)
     @given(requests_of(document, str(row.pk)))
     def ask(drawn: tuple[str, dict[str, Any]]) -> None:
         address, declared = drawn

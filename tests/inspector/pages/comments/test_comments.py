@@ -12,11 +12,12 @@ from django.urls import reverse
 from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Span
-from inspector.models import Comment, Project, Role, Session, default_project
+from inspector.models import Comment, Import, Project, Role, Session, default_project
 from inspector.pages.comments import writing
 from inspector.pages.shared.comments import LONGEST_TEXT, NAME_COOKIE, Place
 from inspector.sharing.making import NAMES
 from tests.builders import bundled
+from tests.inspector.conftest import imported
 from tests.inspector.pages.share.tools import drafted, published, session_with_secrets
 from tests.inspector.people import browser, person
 
@@ -25,10 +26,15 @@ SECRET = "zanzibar"
 PLACES = [{"step": 3}, {"compaction": 1}, {"message": 2, "part": 1}]
 
 
-@pytest.fixture
-def row(bring) -> Session:
-    bring(session_with_secrets())
-    return Session.unscoped.get()
+@pytest.fixture(scope="module")
+def row(shared_rows) -> Session:
+    with shared_rows():
+        return only_session(imported(session_with_secrets()))
+
+
+def only_session(job: Import) -> Session:
+    """What came of an import."""
+    return Session.unscoped.get(recording=job.recording)
 
 
 def page(row: Session, name: str = "session_comments", *keys: object) -> str:
@@ -66,11 +72,12 @@ def test_steps_with_comments_are_marked_in_the_list_and_on_the_strip(client, row
     assert re.search(r'href="[^"]*/comments"[^>]*>Comments ?<span class="badge">3<', text)
 
 
-def test_a_comment_on_a_compaction_that_no_request_followed_is_at_no_step(client, bring):
+def test_a_comment_on_a_compaction_that_no_request_followed_is_at_no_step(client, folders):
     session = bundled("healthy")
     last = RecordedCompaction(len(session.events), Evidence.DECLARED, "trim", (Span(0, 1),), trigger="auto")
-    bring(native.write(msgspec.structs.replace(session, compactions=(*session.compactions, last))))
-    row = Session.unscoped.get()
+    row = only_session(
+        imported(native.write(msgspec.structs.replace(session, compactions=(*session.compactions, last))))
+    )
     say(client, row, compaction=len(session.compactions) + 1)
     text = client.get(page(row, "session_steps") + "?at=1").text
     assert "strip-comments" not in text
