@@ -57,7 +57,7 @@ MOST_FORMED = 4  # ours: forms whose columns of parts, from which the others are
 MOST_ALONE = 256  # ours: ledgers of single events that are remembered, some kilobytes each
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
 MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
-LEDGER_VERSION = 10  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 11  # of the stored bytes; raise it when a column is added or changes its meaning
 CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
 from inspector.apps import NOTICE_THE_DEAD
+from tests.big_sessions import big_session
 from tests.services.databases import fresh_postgres, query
 from tests.services.server import ROOT, clean_environment, held_worker, running, stepped
 from tests.waiting import PATIENCE, until

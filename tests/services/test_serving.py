@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from guard_core.recordings.formats import native
-from guard_core.simulator.samples import big_session
 from inspector.project import serving
+from tests.big_sessions import big_session
 from tests.plugins.tiers import mostly_long
 from tests.services.databases import query
 from tests.services.server import Running, command, go_on, held_worker, running, stepped, transcript
