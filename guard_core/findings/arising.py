@@ -44,11 +44,11 @@ def occurrences(facts: Facts, known: int = 0) -> tuple[Alert, ...]:
         return ()
     case = facts.recording
     over = np.isin(np.arange(len(case.tokens)), case.over)
-    found = [
+    findings = [
         *((sizes.near_miss_in(case, [run]), run) for run in sizes.runs(sizes.is_near(case)) if run[1] > known),
         *((sizes.overflow_at(case, np.arange(*run)), run) for run in sizes.runs(over) if run[1] > known),
     ]
-    arisen = [Alert(finding, start, stop - 1) for finding, (start, stop) in found]
+    arisen = [Alert(finding, start, stop - 1) for finding, (start, stop) in findings]
     arisen += [Alert(finding, *_latest(case, finding)) for finding in repetition.loops(case)]
     return tuple(sorted((alert for alert in arisen if alert.is_new(known)), key=lambda alert: alert.first))
 

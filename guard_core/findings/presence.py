@@ -189,7 +189,7 @@ def _rules_of(text: str) -> list[str]:
 def _rule_in(sentence: str) -> str:
     """The words of a sentence that state a rule: all of it or, behind clauses that ask for something, from the first on
     that does, if that says something by itself; "" of a sentence that states none."""
-    starts = [0, *(found.end() for found in _CLAUSE.finditer(sentence))]
+    starts = [0, *(mark.end() for mark in _CLAUSE.finditer(sentence))]
     clauses = [sentence[start:stop] for start, stop in zip(starts, [*starts[1:], len(sentence)], strict=True)]
     first = next((start for start, clause in zip(starts, clauses, strict=True) if directs(clause)), None)
     if first is None or kind_of(sentence) != RULE:
@@ -293,7 +293,7 @@ def first_words(event: Event) -> str:
     if not words.startswith(_MARKUP):
         return words
     name, arguments = (
-        " ".join(found[1].split()) if (found := kind.search(words)) else "" for kind in (_COMMAND, _ARGUMENTS)
+        " ".join(match[1].split()) if (match := kind.search(words)) else "" for kind in (_COMMAND, _ARGUMENTS)
     )
     return f"{name} {arguments}" if name and arguments else ""
 
@@ -377,8 +377,8 @@ def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]
     for place, item in enumerate(session.compactions):
         if place not in quoting and longest_first:
             texts = [comparable(message) for message in item.own_messages]
-            found = (one for one in longest_first if any(says(text, readings(one)) for text in texts))
-            repeated += [(place, one) for one in islice(found, 1)]
+            repeats = (one for one in longest_first if any(says(text, readings(one)) for text in texts))
+            repeated += [(place, one) for one in islice(repeats, 1)]
     return tuple(repeated)
 
 

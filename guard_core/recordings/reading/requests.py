@@ -397,7 +397,7 @@ class Thread:
         opening = "".join(map(_words, self.events[:start])) + _letters(_text(self.system or ()))
         pieces = {piece for piece in pieces if piece not in opening}
         later = map(_words, self.events[start:]) if pieces else ()
-        repeated = [found for text in later if (found := {piece for piece in pieces if piece in text})]
+        repeated = [shared for text in later if (shared := {piece for piece in pieces if piece in text})]
         return len(repeated) >= QUOTED_MESSAGES and len(set().union(*repeated)) >= LEAST_PASSAGES
 
     def may_go_on_in(self, request: Request) -> bool:

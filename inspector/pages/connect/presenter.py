@@ -61,8 +61,8 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
     key = f"INSPECTOR_KEY={KEY} " if has_keys else ""
     header = f" \\\n  -H 'Authorization: Bearer {KEY}'" if has_keys else ""
     headers = f"export OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}\n" if has_keys else ""
-    given = f'key="{KEY}", spool=' if has_keys else "spool="
-    found = (
+    client_arguments = f'key="{KEY}", spool=' if has_keys else "spool="
+    at_any_address = (
         Way(
             "watch",
             "Session files, as agents write them",
@@ -95,14 +95,14 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "loop",
             "A loop of your own, in Python",
             "“task” and “complete” are your own: the request, and the function that calls the model.",
-            LOOP.replace("spool=", given),
+            LOOP.replace("spool=", client_arguments),
             "A server that cannot be reached never stops or delays the agent; unsent lines wait in the folder spool.",
         ),
         Way(
             "adk",
             "Google ADK",
             "A plugin guards agents, or only watches them. “agent” is your own root agent.",
-            ADK.replace("spool=", given),
+            ADK.replace("spool=", client_arguments),
             "It needs the extra adk of the package.",
         ),
         Way(
@@ -115,4 +115,4 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "After a batch with “ended”: true the session leaves the list of running agents.",
         ),
     )
-    return [way._replace(lines=way.lines.replace(ADDRESS, origin)) for way in found]
+    return [way._replace(lines=way.lines.replace(ADDRESS, origin)) for way in at_any_address]

@@ -128,8 +128,8 @@ class Frame:
 
     def step_url(self, step: int, **more: Any) -> str:
         """The address of a step on the same side."""
-        kept = {"side": self.shown_side, "search": self.search.text, **more}
-        return self.paths["steps"] + self.choice.query(at=step_number(step), **kept)
+        parameters = {"side": self.shown_side, "search": self.search.text, **more}
+        return self.paths["steps"] + self.choice.query(at=step_number(step), **parameters)
 
     @property
     def shown_side(self) -> str:

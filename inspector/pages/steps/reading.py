@@ -38,8 +38,11 @@ def reader(page: Frame, part: Part, path: str, title: str, event: Event | None =
     form = form if form in forms else RAW
 
     def url(**values: Any) -> str:
-        kept = {"side": page.shown_side, **{name: value for name, value in values.items() if value not in (None, "")}}
-        return path + page.choice.query(**kept)
+        parameters = {
+            "side": page.shown_side,
+            **{name: value for name, value in values.items() if value not in (None, "")},
+        }
+        return path + page.choice.query(**parameters)
 
     body = _body(page, form, part, text, url)
     context = {

@@ -221,11 +221,11 @@ def _filters(page: Frame, at: int) -> list[dict[str, Any]]:
     """The filters of the list as links; the one that follows the current one has the key."""
     chosen, _ = _filtered(page)
     counts = {"": page.count, **{name: len(steps) for name, steps in _filter_steps(page).items()}}
-    path, kept = page.paths["steps"], {"at": step_number(at), "side": page.shown_side, **_marked(page)}
+    path, parameters = page.paths["steps"], {"at": step_number(at), "side": page.shown_side, **_marked(page)}
     tabs = [
         {
             "label": f"{name or 'all'} {count:,}",
-            "url": path + page.choice.query(**{**kept, "list": name}),
+            "url": path + page.choice.query(**{**parameters, "list": name}),
             "current": name == chosen,
             "key": "",
         }
@@ -374,9 +374,9 @@ def _sides(page: Frame, at: int) -> list[dict[str, Any]]:
         return []
     words = ("without a policy", "under the policy") if page.analysis.simulated else ("as recorded", "as replayed")
     labels = tuple(zip(("recorded", "replayed"), words, strict=True))
-    path, kept = page.paths["steps"], {"at": step_number(at), **_marked(page)}
+    path, parameters = page.paths["steps"], {"at": step_number(at), **_marked(page)}
     return [
-        {"label": label, "url": path + page.choice.query(side=side, **kept), "current": side == page.side}
+        {"label": label, "url": path + page.choice.query(side=side, **parameters), "current": side == page.side}
         for side, label in labels
     ]
 
@@ -580,8 +580,8 @@ def _edges(page: Frame, at: int, show: str, start: int, stop: int, total: int) -
 
 def _edge(page: Frame, at: int, show: str, name: str, start: int, stop: int, left: int) -> dict[str, Any]:
     part = reverse("step_messages", args=[page.row.pk])
-    kept = {"side": page.shown_side, "show": show, **_marked(page)}
-    where = {"at": step_number(at), "from": message_number(start), **kept}
+    around = {"side": page.shown_side, "show": show, **_marked(page)}
+    where = {"at": step_number(at), "from": message_number(start), **around}
     return {
         name: page.paths["steps"] + page.choice.query(**where),
         f"{name}_part": part + page.choice.query(**where, to=stop, only=name),

@@ -58,9 +58,9 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
     is_as_before = given.get("policy") == given.get("policy_before") and _has_effect(given)
     keeps_axes = request.method == "POST" or ("axis1" in given and is_as_before)
     fields, filters = _form(given, errors, keeps_axes), _filters(project, given)
-    kept = [("session", chosen["session"])] if "session" in chosen else filters["kept"]
-    kept = [*kept, ("figure", fields["figure"])]
-    context = {**fields, **filters, "chosen": chosen, "saved": presets.menu(request, fields["typed"], kept)}
+    hidden = [("session", chosen["session"])] if "session" in chosen else filters["kept"]
+    hidden = [*hidden, ("figure", fields["figure"])]
+    context = {**fields, **filters, "chosen": chosen, "saved": presets.menu(request, fields["typed"], hidden)}
     return render_part(
         request,
         "sweep-form",

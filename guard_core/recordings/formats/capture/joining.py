@@ -40,8 +40,8 @@ def joined(session: Session, captured: Sequence[Session]) -> Joined:
         keys = (key for call in _answered(conversation) for key in _keys(conversation, call))
         places |= dict.fromkeys(keys, conversation)
     answers = list(_answered(session))
-    found = (next((places[key] for key in _keys(session, call) if key in places), None) for call in answers)
-    paired = [conversation for conversation in found if conversation is not None]
+    conversations = (next((places[key] for key in _keys(session, call) if key in places), None) for call in answers)
+    paired = [conversation for conversation in conversations if conversation is not None]
     if not paired:
         return Joined(session, len(answers), 0)
     messages = set(_texts((*session.events, *(one for each in session.compactions for one in each.own_messages))))

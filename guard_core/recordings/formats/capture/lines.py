@@ -36,10 +36,10 @@ class Shortener:
         name, number = LISTS[api], self.number
         line: JSON = {"id": number, "request": request}
         if number % FULL_EVERY and (like := self._like(api, request)) is not None:
-            at, earlier, kept = like
+            at, earlier, shared = like
             same = [key for key, value in request.items() if key != name and key in earlier and earlier[key] == value]
             rest = {key: value for key, value in request.items() if key not in same}
-            line |= {"like": at, "kept": kept, "same": same, "request": rest | {name: request[name][kept:]}}
+            line |= {"like": at, "kept": shared, "same": same, "request": rest | {name: request[name][shared:]}}
         return line
 
     def written(self, api: str, request: JSON) -> None:

@@ -382,8 +382,8 @@ class QwenChatReader:
         last = messages[-1] if messages and base and isinstance(base[-1], Inserted) else None
         calls = [] if last is None else _calls_of(last)
         answered = next((event for event in reversed(self.log.outlines) if event.role is Role.MODEL), None)
-        made = [] if answered is None else _calls_of(answered)
-        is_early = bool(calls) and not any(name and name in made for name in calls)
+        answered_calls = [] if answered is None else _calls_of(answered)
+        is_early = bool(calls) and not any(name and name in answered_calls for name in calls)
         return (base[:-1], messages[:-1]) if is_early else (base, messages)
 
     def _trigger(self, info: JSON) -> str:
