@@ -173,7 +173,7 @@ def begun_folder() -> Path:
         if not folder.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
             with started(unfinished, DATABASE_URL="") as server:
-                assert server.get("/healthz").status == 200
+                until(lambda: server.get("/healthz").status == 200)  # its worker may take long to come up
                 assert server.stop() == 0
             unfinished.rename(folder)
     return folder
