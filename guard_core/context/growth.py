@@ -20,7 +20,7 @@ class Growth(msgspec.Struct, frozen=True):
 
     `step` is the later one (from 0), `messages` came between them, `largest` is the biggest message among these (its
     index in the log, None: none) with `largest_tokens`. `window` and `threshold` hold at `step`; the window is 0 where
-    an answered prompt contradicts it, or counts seem to be of characters (`is_in_characters`), the threshold None where
+    an answered prompt contradicts it, or counts seem to count characters (`is_in_characters`), the threshold None where
     none is known. `is_counted`: both counts are the provider's. `is_window_assumed`: what is said of the window and the
     threshold rests on an assumption.
     """
@@ -50,7 +50,7 @@ class Growth(msgspec.Struct, frozen=True):
     def why_unknown(self) -> str:
         """Why there is no reserve."""
         if self.is_in_characters:
-            return "the counts seem to be of characters"
+            return "the counts seem to count characters"
         return "no threshold is known" if self.threshold is None else "a prompt above the window was answered"
 
     @property

@@ -29,7 +29,7 @@ def dollars(amount: int) -> str:
 def count_words(facts: Facts) -> str:
     """That figures of tokens are none, in a sentence; "" where a provider counted tokens."""
     if facts.counted_in == CHARACTERS:
-        return "The recorded counts seem to be of characters, not tokens, and so are all figures that rest on them."
+        return "The recorded counts seem to count characters, not tokens, and so are all figures that rest on them."
     if facts.counted_in != ESTIMATES:
         return ""
     apart, total = "", facts.session.prompt_tokens_total

@@ -112,7 +112,7 @@ class Session(Owned):
 
     @property
     def counts_characters(self) -> bool:
-        """Do the recorded counts seem to be of characters, so that no figure made of them is in tokens."""
+        """Do the recorded counts seem to count characters, so that no figure made of them is in tokens."""
         return f" {IN_CHARACTERS} " in self.kinds
 
     @property

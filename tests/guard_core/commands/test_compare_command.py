@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_one_sentence(capsys):
 def test_counts_that_are_no_tokens_are_called_what_they_are(tmp_path, recording, capsys):
     path = tmp_path / "characters.jsonl"
     path.write_bytes(write(in_characters()))
-    assert "The recorded counts seem to be of characters, not tokens" in printed(capsys, str(path))
+    assert "The recorded counts seem to count characters, not tokens" in printed(capsys, str(path))
     document = json.loads(printed(capsys, str(path), "--json"))
     assert document["counted_in"] == "characters"
     assert any("of characters" in sentence for sentence in document["assumptions"])

@@ -76,7 +76,7 @@ def test_one_result_that_is_held_twice_is_one_result(recorded, capsys):
 def test_no_reserve_follows_from_counts_of_characters(recorded, capsys):
     added = len("reading") + 4_000
     assert main(["context", recorded([20_000 + added * step for step in range(4)])]) == 0
-    assert "largest growth: 4,007 tokens before step 2; the counts seem to be of characters" in capsys.readouterr().out
+    assert "largest growth: 4,007 tokens before step 2; the counts seem to count characters" in capsys.readouterr().out
 
 
 def test_its_json_has_rows_that_add_up_to_their_counts(sample, capsys):

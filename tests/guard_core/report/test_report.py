@@ -320,7 +320,7 @@ def test_a_report_says_what_is_cut_on_paper(recording):
 def test_counts_of_characters_are_called_so_beside_each_of_them():
     one = build(in_characters(), Options(policy="contextguard", window=20_000))
     assert one.sides[0].outcome.peak_source == "recorded, perhaps characters"
-    assert any("seem to be of characters, not tokens" in sentence for sentence in one.assumptions)
+    assert any("seem to count characters, not tokens" in sentence for sentence in one.assumptions)
     rows = list(csv.DictReader(io.StringIO(sheet(one))))
     assert rows
     assert {row["before_source"].rpartition(", ")[2] for row in rows} == {"perhaps characters"}

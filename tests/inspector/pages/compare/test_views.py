@@ -169,7 +169,7 @@ def test_a_side_of_several_windows_says_which_one_judges_what(client, db):
 @pytest.mark.parametrize(
     ("built", "said", "words"),
     [
-        (in_characters(), "characters", "The recorded counts seem to be of characters, not tokens"),
+        (in_characters(), "characters", "The recorded counts seem to count characters, not tokens"),
         (exchange(5, tokens=lambda turn: None), "estimates", "No call of the recording was counted"),
     ],
 )

@@ -50,7 +50,7 @@ def test_calls_of_several_windows_are_said_of_the_session_and_of_its_replay(clie
 @pytest.mark.parametrize("path", ["", "steps", "context", "rule", "estimator"])
 def test_counts_of_characters_are_called_so_on_every_page_of_their_session(client, path):
     row = stored(in_characters())
-    words = "The recorded counts seem to be of characters"
+    words = "The recorded counts seem to count characters"
     assert words in client.get(row.get_absolute_url() + path).content.decode()
     assert (
         words not in client.get(stored(session(user("go"), model("look"))).get_absolute_url() + path).content.decode()
