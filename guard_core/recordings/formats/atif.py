@@ -1,4 +1,4 @@
-"""ATIF trajectories (Harbor's agent trajectory interchange format), versions 1.0 to 1.8: one session per file.
+"""ATIF trajectories (Harbor's agent trajectory interchange format), versions 1.0 to 1.8: one session each.
 
 Definition: https://www.harborframework.com/docs/agents/trajectory-format. A step of source `agent` is one model call
 with its answer; `metrics.prompt_tokens` includes `cached_tokens`, and what the cache wrote (`metrics.extra`, of some
@@ -11,11 +11,13 @@ pi's sessions has the summary in an agent's step of its own. Steps with `is_copi
 history: they are in the log, but are not calls of this file. After a summarisation an agent may continue in another
 file; a note states that boundary, for the history before it is in the other file. Embedded `subagent_trajectories`
 become sessions of their own; results that only refer to a sub-agent's file hold that reference.
-`agent.tool_definitions` are the tools. Facts count steps as messages.
+`agent.tool_definitions` are the tools. A file holds one trajectory, or many: an array, or one per line; of a session
+that was written again when it had grown, its fullest state counts. Facts count steps as messages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from guard_core.errors import DamagedRecording
@@ -28,6 +30,7 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.lost_lines import skipped_words
 from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.states import State, content_key, superseded
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
 
@@ -59,22 +62,51 @@ class AtifFormat:
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
+        if source.shape is Shape.LINES:
+            return any(_is_trajectory(line.obj) for line in source.head_lines())
         value = source.json() if source.shape is Shape.JSON else None
-        if not isinstance(value, dict) or not isinstance(value.get("steps"), list):
-            return False
-        declared = fields.text(value, "schema_version").upper().startswith("ATIF")
-        first = next(fields.objects(value["steps"]), {})
-        return declared or ("step_id" in first and "source" in first)
+        return any(map(_is_trajectory, value[:10] if isinstance(value, list) else [value]))
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
-        sessions = _sessions(source, source.json(), facts, 0)
-        if not sessions[0].events and sessions[0].system is None:
+        sessions: list[Session] = []
+        earlier = superseded(_states(source))
+        for place, value in _objects(source):
+            if not _is_trajectory(value):
+                source.notes.skip("object that is not a trajectory")
+            elif place in earlier:
+                source.notes.folded += 1
+            else:
+                sessions += _sessions(source, value, facts, 0)
+        if not any(session.events or session.system is not None for session in sessions):
             raise DamagedRecording("this ATIF trajectory has no steps")
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
 
 FORMAT = AtifFormat()
+
+
+def _is_trajectory(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("steps"), list):
+        return False
+    declared = fields.text(value, "schema_version").upper().startswith("ATIF")
+    first = next(fields.objects(value["steps"]), {})
+    return declared or ("step_id" in first and "source" in first)
+
+
+def _objects(source: ByteSource) -> Iterator[tuple[int, Any]]:
+    """What the file holds, each with its place in it."""
+    if source.shape is Shape.LINES:
+        return ((line.number, line.obj) for line in source.lines())
+    value = source.json()
+    return enumerate(value if isinstance(value, list) else [value])
+
+
+def _states(source: ByteSource) -> Iterator[State]:
+    for place, value in _objects(source):
+        if _is_trajectory(value):
+            name = fields.text(value, "trajectory_id") or fields.text(value, "session_id")
+            yield State(place, name, tuple(map(content_key, value["steps"])))
 
 
 def _sessions(source: ByteSource, value: JSON, facts: FactCounter, depth: int) -> list[Session]:

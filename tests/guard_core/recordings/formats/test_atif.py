@@ -227,6 +227,22 @@ def test_all_sums_of_its_specification_are_known():
     assert recording.notes.problems == []
 
 
+def test_many_trajectories_are_a_session_each():
+    many = [trajectory(*HEAD, agent_step(3, prompt=number), session_id=f"s{number}") for number in (120, 140)]
+    recording = read_as(FORMAT, lines(*many))
+    assert [session.source_id for session in recording.sessions] == ["s120", "s140"]
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (2, 260)
+    assert read_as(FORMAT, many).sessions == recording.sessions
+    assert read_as(FORMAT, [*many, {"rows": 2}]).notes.skipped == {"object that is not a trajectory": 1}
+
+
+def test_of_a_trajectory_that_was_written_again_its_fullest_state_counts():
+    shorter, other = trajectory(*HEAD, LOOK), trajectory(*HEAD, session_id="other")
+    recording = read_as(FORMAT, lines(shorter, other, trajectory(*HEAD, LOOK, agent_step(4))))
+    assert [len(session.calls) for session in recording.sessions] == [0, 2]
+    assert (recording.facts.model_calls, recording.notes.folded) == (2, 1)
+
+
 def test_unknown_sources_are_counted():
     recording = read_as(FORMAT, trajectory(*HEAD, {"step_id": 3, "source": "referee", "message": "Foul"}))
     assert recording.notes.skipped == {"step of source referee": 1}
