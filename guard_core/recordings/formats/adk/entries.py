@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import Event, OtherPart, Part, Role, ToolCallPart
+from guard_core.events import Event, OtherPart, Part, Role, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.adk.parts import content_parts, pick, pick_object, pick_text
 from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.build import FactCounter
@@ -177,10 +177,14 @@ def _is_model(content: dict[str, Any], author: str) -> bool:
 
 
 def _is_answer(event: dict[str, Any], role: Role, parts: tuple[Part, ...]) -> bool:
-    """Did a model call write this, though it reports no usage: not speech, and not the output of code that was run."""
+    """Did a model call write this, though it reports no usage: not speech, and not what tools or code gave back."""
     if role is not Role.MODEL or not pick_object(event, "content"):
         return False
-    return not all(isinstance(part, OtherPart) and part.kind == "codeExecutionResult" for part in parts)
+    return not all(map(_is_result, parts))
+
+
+def _is_result(part: Part) -> bool:
+    return isinstance(part, ToolResultPart) or (isinstance(part, OtherPart) and part.kind == "codeExecutionResult")
 
 
 # -- what is in a request

@@ -198,6 +198,14 @@ def test_the_output_of_code_is_no_answer_of_the_model():
     assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, 9)]
 
 
+def test_the_result_of_a_tool_is_no_answer_of_the_model():
+    asked = event(2.0, {"functionCall": {"id": "c1", "name": "look", "args": {}}}, prompt=9)
+    result = event(3.0, {"functionResponse": {"id": "c1", "name": "look", "response": {"result": "a"}}})
+    session = read_json(user(1.0), asked, result, event(4.0, {"text": "Done"}, prompt=12)).sessions[0]
+
+    assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, 9), (3, 12)]
+
+
 def test_an_error_without_content_is_counted():
     failed = {"id": "x", "author": "agent", "timestamp": 2.0, "errorCode": "MAX_TOKENS"}
 
