@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.events import Event, Part, Role, TextPart
+from guard_core.recordings.formats.openai.completions import usage_of as usage_of_chat
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.fields import JSON
 
@@ -105,14 +106,14 @@ def _written(details: JSON) -> int | None:
 def provider_usage_of(usage: JSON) -> dict[str, Any]:
     """Usage in the provider's own words: OpenAI's includes cached tokens, Anthropic's does not."""
     output = fields.first_tokens(usage, "completion_tokens", "output_tokens")
-    prompt = fields.tokens(usage, "prompt_tokens")
-    if prompt is None and (fresh := fields.tokens(usage, "input_tokens")) is not None:
+    if fields.tokens(usage, "prompt_tokens") is not None:
+        return usage_of_chat(usage)
+    if (fresh := fields.tokens(usage, "input_tokens")) is not None:
         read = fields.tokens(usage, "cache_read_input_tokens")
         written = fields.tokens(usage, "cache_creation_input_tokens")
         cache = {"cached_tokens": read, "cache_write_tokens": written}
         return {"prompt_tokens": fresh + (read or 0) + (written or 0), "output_tokens": output, **cache}
-    cached = fields.tokens(fields.mapping(usage, "prompt_tokens_details"), "cached_tokens")
-    return {"prompt_tokens": prompt, "cached_tokens": cached, "output_tokens": output}
+    return {"output_tokens": output}
 
 
 def model_of(body: JSON) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from guard_core.recordings.formats.openai.completions import usage_of
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.sessions import ModelCall
@@ -108,14 +109,7 @@ class RunningTotals:
     def call(self, own: JSON | None = None) -> dict[str, Any]:
         """The usage of the call that is answered now: its own where it is recorded, else the last difference."""
         counts, self._next = self._next, {}
-        if fields.tokens(own, "prompt_tokens") is None:
-            return counts
-        details = fields.mapping(own, "prompt_tokens_details")
-        return {
-            "prompt_tokens": fields.tokens(own, "prompt_tokens"),
-            "cached_tokens": fields.tokens(details, "cached_tokens"),
-            "output_tokens": fields.tokens(own, "completion_tokens"),
-        }
+        return usage_of(own or {}) or counts
 
 
 def _counted(usage: JSON) -> dict[str, Any]:

@@ -99,6 +99,22 @@ def test_usage_of_the_provider_stands_in():
     assert read_as(FORMAT, [human("x"), plain]).sessions[0].calls[0].prompt_tokens == 95
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 60, "cache_creation_tokens": 30}},
+        {"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}},
+        {"cache_read_input_tokens": 60, "cache_creation_input_tokens": 30},
+    ],
+)
+def test_usage_of_a_gateway_has_what_the_cache_wrote(written: dict[str, Any]):
+    plain = ai("Hi") | {}
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, **written}
+    plain["data"] |= {"usage_metadata": None, "response_metadata": {"token_usage": usage}}
+    call = read_as(FORMAT, [human("x"), plain]).sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens) == (100, 60, 30, 5)
+
+
 def test_calls_that_could_not_be_parsed_keep_their_text():
     broken = ai("Look", invalid_tool_calls=[{"name": "bash", "args": '{"command": ', "id": "c2", "error": "x"}])
     session = read_as(FORMAT, [human("x"), broken]).sessions[0]

@@ -7,6 +7,8 @@ import json
 import zipfile
 from typing import Any
 
+import pytest
+
 from guard_core import recordings
 from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.openhands.format import FORMAT
@@ -303,6 +305,21 @@ def test_older_events_with_their_response_have_real_tokens():
     recording = read_as(FORMAT, events)
     assert recording.sessions[0].calls[0].prompt_tokens == 321
     assert (recording.facts.model_calls, recording.facts.tool_calls, recording.facts.tool_results) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 200, "cache_creation_tokens": 80}},
+        {"prompt_tokens_details": {"cached_tokens": 200, "cache_write_tokens": 80}},
+        {"cache_read_input_tokens": 200, "cache_creation_input_tokens": 80},
+    ],
+)
+def test_older_events_with_their_response_have_what_the_cache_wrote(written: dict[str, Any]):
+    response = {"id": "r1", "usage": {"prompt_tokens": 321, "completion_tokens": 4, **written}, "choices": []}
+    metadata = {"function_name": "bash", "tool_call_id": "c1", "model_response": response}
+    call = read_as(FORMAT, [OLD[0], OLD[1] | {"tool_call_metadata": metadata}]).sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens) == (321, 200, 80, 4)
 
 
 def test_differences_of_accumulated_metrics_are_calls_of_older_events():
