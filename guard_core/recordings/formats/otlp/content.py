@@ -28,6 +28,8 @@ from guard_core.sessions import ToolDefinition
 
 _ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
 # The keys of Bedrock's blocks: ContentBlock of https://docs.aws.amazon.com/bedrock/latest/APIReference/.
+# Those of the convention, and of Pydantic AI before version 4 of its instrumentation.
+_MEDIA = frozenset(("blob", "uri", "file", "binary", "image-url", "audio-url", "video-url", "document-url"))
 _BEDROCK = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "cachePoint"))
 _GOOGLE = frozenset(  # the keys of Google's parts
     ("text", "function_call", "functionCall", "function_response", "functionResponse", "inline_data", "inlineData")
@@ -141,12 +143,11 @@ def _gen_ai_part(item: JSON) -> Part | None:
     if kind == "tool_call_response":
         result = item.get("response", item.get("result", content))
         return ToolResultPart(fields.text(item, "name"), result, fields.text(item, "id"))
-    if kind in {"blob", "uri", "file"}:
-        mime = fields.text(item, "mime_type")
+    if kind in _MEDIA:
+        mime = fields.text(item, "mime_type") or fields.text(item, "media_type")
         reference = fields.text(item, "uri") or fields.text(item, "file_id")
-        return (
-            MediaPart(mime, uri=reference) if reference else fields.media(mime, str(content or item.get("data") or ""))
-        )
+        data = content or item.get("data") or item.get("url")
+        return MediaPart(mime, uri=reference) if reference else fields.media(mime, str(data or ""))
     if isinstance(content, str):
         return TextPart(content)
     return OtherPart(kind, item) if kind else None

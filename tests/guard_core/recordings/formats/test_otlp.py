@@ -744,6 +744,18 @@ def test_a_streamed_answer_of_logfire_is_its_text():
     assert texts(session) == ["List", "Do"]
 
 
+@pytest.mark.parametrize(
+    ("part", "read"),
+    [
+        ({"type": "binary", "media_type": "image/png", "content": "AAAA"}, MediaPart("image/png", size=3)),
+        ({"type": "image-url", "url": "https://a.test/a.png"}, MediaPart(uri="https://a.test/a.png")),
+    ],
+)
+def test_pictures_of_older_pydantic_ai_are_no_text(part: dict[str, Any], read: MediaPart):
+    asked = chat(1, [said("user", text("List"), part)], LOOK)
+    assert read_as(FORMAT, export(asked)).sessions[0].events[0].parts == (TextPart("List"), read)
+
+
 def test_claude_codes_own_spans_count_what_was_cached_apart():
     counts = {"input_tokens": 2, "cache_read_tokens": 800, "cache_creation_tokens": 70, "output_tokens": 9}
     attributes = {"span.type": "llm_request", "session.id": "s1", "gen_ai.request.model": "m-1", **counts}
