@@ -42,6 +42,8 @@ WRITTEN_KEYS = (
 )
 # Counts of parts of the prompt that say nothing more: of what was not cached, and of what was in another spelling.
 PART_KEYS = ("ai.usage.inputTokenDetails.noCacheTokens", "llm.token_count.prompt_details.cache_input")
+# Of Pydantic AI: details and sums of counts that are given elsewhere, and what its cache should hold.
+REPEATED = ("gen_ai.usage.details.", "gen_ai.aggregated_usage.", "pydantic_ai.cache.")
 OUTPUT_KEYS: tuple[str, ...] = (
     "gen_ai.usage.output_tokens",
     "gen_ai.usage.completion_tokens",

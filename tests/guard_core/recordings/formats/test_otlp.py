@@ -756,6 +756,14 @@ def test_pictures_of_older_pydantic_ai_are_no_text(part: dict[str, Any], read: M
     assert read_as(FORMAT, export(asked)).sessions[0].events[0].parts == (TextPart("List"), read)
 
 
+def test_sums_and_details_of_pydantic_ai_are_no_unknown_counts():
+    sums = {"gen_ai.aggregated_usage.input_tokens": 250, "gen_ai.aggregated_usage.details.cache_read_tokens": 90}
+    agent = span("invoke_agent a", 4, attributes={"gen_ai.operation.name": "invoke_agent", **sums})
+    more = {"gen_ai.usage.details.text_prompt_tokens": 100, "pydantic_ai.cache.established_tokens": 90}
+    recording = recordings.read(lines(export(chat(1, [FIRST], LOOK, more=more), agent)))
+    assert (recording.notes.problem_count, recording.facts.prompt_tokens_sum) == (0, 100)
+
+
 def test_claude_codes_own_spans_count_what_was_cached_apart():
     counts = {"input_tokens": 2, "cache_read_tokens": 800, "cache_creation_tokens": 70, "output_tokens": 9}
     attributes = {"span.type": "llm_request", "session.id": "s1", "gen_ai.request.model": "m-1", **counts}
