@@ -462,10 +462,12 @@ def _observed(record: JSON) -> JSON | None:
     prompt = [kind for kind in counts if "input" in kind.lower()]
     if not prompt:
         return None
-    cached = [kind for kind in prompt if "cache" in kind and "creation" not in kind]
+    written = [kind for kind in prompt if "cache" in kind and ("creation" in kind or "write" in kind)]
+    cached = [kind for kind in prompt if "cache" in kind and kind not in written]
     return {
         "prompt_tokens": sum(counts[kind] for kind in prompt),
         "cached_tokens": sum(counts[kind] for kind in cached) if cached else None,
+        "cache_write_tokens": sum(counts[kind] for kind in written) if written else None,
         "output_tokens": sum(count for kind, count in counts.items() if "output" in kind.lower()),
     }
 

@@ -367,6 +367,14 @@ def test_openrouter_says_what_the_cache_wrote_beside_what_it_read():
     assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens) == (9, 4, 3)
 
 
+@pytest.mark.parametrize("name", ["input_cache_creation", "cache_creation_input_tokens", "input_cache_write"])
+def test_langfuse_says_what_the_cache_wrote(name):
+    counted = {"usageDetails": {"input": 2, "input_cache_read": 4, name: 3, "output": 5, "total": 14}}
+    log = lines({"type": "GENERATION", "input": TALK[:4], "output": TALK[4], **counted})
+    call = read_as(FORMAT, log).sessions[0].calls[0]
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens) == (9, 4, 3, 5)
+
+
 def test_an_edited_message_is_counted_once_however_often_it_is_sent():
     cleared = [*TALK[:3], result("[cleared]"), TALK[4], {"role": "user", "content": "And?"}]
     log = [logged(TALK[:4], TALK[4], 140), logged(cleared, answer("Ok"), 90), logged(cleared, answer("Ok"), 90)]
