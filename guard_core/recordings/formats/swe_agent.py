@@ -251,8 +251,7 @@ def _event(source: ByteSource, message: JSON) -> Event | None:
         source.notes.skip(f"message of role {fields.text(message, 'role')[:40] or 'none'}")
         return None
     observed = kind == "observation" or fields.text(message, "role") == "tool"
-    parts = (*fields.content_parts(message.get("thinking_blocks")), *event.parts)
-    return Event(event.role, parts, author=fields.text(message, "agent"), meta=observed)
+    return Event(event.role, event.parts, author=fields.text(message, "agent"), meta=observed)
 
 
 def _append(builder: SessionBuilder, event: Event) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guard_core.errors import DamagedRecording
-from guard_core.events import TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.swe_agent import FORMAT
 from guard_core.sessions import Evidence
 from guard_core.views import Rewritten, Span
@@ -70,6 +70,12 @@ def test_function_calls_pair_with_their_results():
     session = read_as(FORMAT, trajectory(CALL_HISTORY)).sessions[0]
     assert session.events[1].parts == (TextPart("I look"), ToolCallPart("bash", {"command": "ls"}, "c1"))
     assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+
+
+def test_what_the_model_thought_is_there_once():
+    thought = CALL_HISTORY[2] | {"thinking_blocks": [{"type": "thinking", "thinking": "Files first."}]}
+    session = read_as(FORMAT, trajectory([*CALL_HISTORY[:2], thought, CALL_HISTORY[3]])).sessions[0]
+    assert session.events[1].parts[:2] == (ReasoningPart("Files first."), TextPart("I look"))
 
 
 def test_totals_are_told_and_never_given_to_calls():
