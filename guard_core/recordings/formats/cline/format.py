@@ -1,8 +1,8 @@
 """Cline and Roo Code: `api_conversation_history.json`, `ui_messages.json`, and session files of the Cline SDK.
 
 The first is an array of Anthropic messages with `ts`, `modelInfo` and `metrics.tokens`: prompt tokens are `prompt` plus
-`cached`, for Cline's providers report them apart. The OpenAI-compatible one does not; where no provider is named they
-are apart if any `cached` of the file is larger than its `prompt`. SDK sessions have `metrics.inputTokens`, which
+`cached`, for Cline's providers report them apart. The OpenAI-compatible one does not, unless a `cached` of it is larger
+than its `prompt`, which also decides where no provider is named. SDK sessions have `metrics.inputTokens`, which
 includes cached tokens. Results often are not blocks but text that begins "[read_file for 'x'] Result:", the result
 in the text behind it; such a text is the result of the call before it, and begins no turn. Roo keeps what it condensed:
 the message with `isSummary` declares a compaction, messages with its id as `condenseParent` are in no later request; a
@@ -193,7 +193,7 @@ class _History:
         self.marks: list[_Mark] = []
         self.seen = Identities(source, "message")
         self.reasoning: list[Part] = []  # that led to the next answer
-        self.cached_apart = False
+        self.cached_apart: set[str] = set()  # providers whose counts prove it; "" where none is named
 
     def recording(self, messages: list[Any]) -> Recording:
         return Recording(NAME, (self.session(messages),), self.facts.facts(), self.source.notes)
@@ -202,7 +202,7 @@ class _History:
         """The session of its messages."""
         sent = 0  # messages so far, but for those that are only displayed
         chats = [message for message in messages if is_message(message)]
-        self.cached_apart = any(_is_cached_apart(message) for message in chats)
+        self.cached_apart = {_provider(message) for message in chats if _is_cached_apart(message)}
         for message in messages:
             if is_message(message):
                 self._message(message)
@@ -312,8 +312,8 @@ class _History:
 
     def _call(self, message: JSON, at: float | None) -> JSON:
         metrics, model = fields.mapping(message, "metrics"), fields.mapping(message, "modelInfo")
-        provider = fields.text(model, "providerId") or fields.text(model, "provider")
-        apart = self.cached_apart or bool(provider and provider not in _CACHED_INSIDE)
+        provider = _provider(message)
+        apart = provider in self.cached_apart or bool(provider and provider not in _CACHED_INSIDE)
         counts = _counts(metrics, apart)
         if counts:
             self.facts.call(counts["prompt_tokens"])
@@ -386,6 +386,11 @@ def _reasoning_beside(message: JSON, event: Event) -> tuple[Part, ...]:
 def _is_own(parts: tuple[Part, ...]) -> bool:
     texts = [part.text.lstrip() for part in parts if isinstance(part, TextPart)]
     return bool(texts) and all(text.startswith(OWN_OPENINGS) for text in texts)
+
+
+def _provider(message: JSON) -> str:
+    model = fields.mapping(message, "modelInfo")
+    return fields.text(model, "providerId") or fields.text(model, "provider")
 
 
 def _is_cached_apart(message: JSON) -> bool:

@@ -71,6 +71,14 @@ def test_a_known_provider_tells_whether_cached_tokens_stand_apart():
     assert (told("openai"), told("openrouter")) == (94, 184)
 
 
+def test_each_provider_of_a_task_counts_cached_tokens_its_own_way():
+    def answer(at, provider, *counts):
+        return assistant(at, "Yes", **metrics(*counts) | {"modelInfo": {"modelId": "m", "providerId": provider}})
+
+    session = session_of(TASK, answer(1, "anthropic", 4, 90), user(2, "Go"), answer(3, "openai", 150, 100))
+    assert [step.prompt_tokens for step in session.calls] == [94, 150]
+
+
 def test_a_message_that_an_sdk_compaction_left_stands_for_all_before_it():
     about = {"kind": "compaction_summary", "summary": "One file", "tokensBefore": 900, "generatedAt": START + 4000}
     summary = {"role": "user", "content": [{"type": "text", "text": "Context summary: One file"}], "metadata": about}
