@@ -38,6 +38,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource, Line
+from guard_core.recordings.reading.states import content_key
 from guard_core.recordings.reading.versions import single
 
 OWN_TYPES = frozenset({"session.start", "user.message", "assistant.message", "assistant.turn_start", "system.message"})
@@ -84,6 +85,7 @@ class CopilotReader:
         self._counted: set[str] = set()  # API calls whose usage was recorded
         self._totals: list[str] = []
         self._ids: set[str] = set()  # of events, by which the next one names the one before it
+        self._known: set[bytes] = set()  # events with an id, to leave out what repeats one exactly
         self._parents: list[tuple[str, int]] = []  # those names, with their lines
         self._handlers = {
             "session.start": self._start,
@@ -108,7 +110,13 @@ class CopilotReader:
 
     def take(self, line: Line) -> None:
         kind = fields.text(line.obj, "type")
-        self._ids.add(fields.text(line.obj, "id"))
+        if name := fields.text(line.obj, "id"):
+            self._ids.add(name)
+            key = content_key(line.obj)
+            if key in self._known:
+                self._source.notes.folded += 1
+                return
+            self._known.add(key)
         if parent := fields.text(line.obj, "parentId"):
             self._parents.append((parent, line.number))
         if kind in _MESSAGES:

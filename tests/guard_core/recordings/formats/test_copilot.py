@@ -44,8 +44,18 @@ RESULT = event(
 DONE = event("assistant.message", messageId="m2", content="Done", toolRequests=[])
 
 
+def numbered(*events: dict[str, Any]) -> bytes:
+    """Each event with an id of its own."""
+    return lines(*({**item, "id": f"{item['id']} {number}"} for number, item in enumerate(events)))
+
+
 def read(*events: dict[str, Any]):
-    return read_as(FORMAT, lines(*HEAD, *events))
+    return read_as(FORMAT, numbered(*HEAD, *events))
+
+
+def test_an_event_that_was_written_twice_counts_once():
+    recording = read_as(FORMAT, lines(*HEAD, LOOK, RESULT, RESULT, DONE))
+    assert (len(recording.sessions[0].events), recording.notes.folded) == (4, 1)
 
 
 def test_the_words_of_the_user_are_an_event_joined_with_what_is_sent_around_them():
@@ -202,7 +212,7 @@ def test_sums_and_what_was_billed_are_no_counts_that_were_missed():
     cut = event("session.compaction_complete", success=True, summaryContent="We listed.", compactionTokensUsed=used)
     agents = {"main": {"totalNanoAiu": 7, "modelMetrics": METRICS}}
     end = event("session.shutdown", tokenDetails=BILLED, modelMetrics=METRICS, agentMetrics=agents)
-    recording = recordings.read(lines(*HEAD, LOOK, RESULT, cut, DONE, end), strict=True)
+    recording = recordings.read(numbered(*HEAD, LOOK, RESULT, cut, DONE, end), strict=True)
     assert recording.notes.problem_count == 0
     assert recording.sessions[0].notes == ("9,600 prompt tokens in 2 calls of m-1 together.",)
 
