@@ -63,7 +63,8 @@ class AtifFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.LINES:
-            return any(_is_trajectory(line.obj) for line in source.head_lines())
+            many = [line for line in source.head_lines() if _is_trajectory(line.obj)]
+            return len(many) > 1  # one with rubbish behind it is a damaged value
         value = source.json() if source.shape is Shape.JSON else None
         return any(map(_is_trajectory, value[:10] if isinstance(value, list) else [value]))
 
