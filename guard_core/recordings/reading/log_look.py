@@ -7,6 +7,7 @@ whether it wrote a summary, shows in its messages only: here every call counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
@@ -139,14 +140,16 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     body = _body(record)
     name, model = fields.text(response, "id"), fields.text(response, "model") or looks.text_of(body.model)
     # Ids alone do not show that a response is logged again: some servers give every response the same.
-    first, last = (_text(body.messages[place]) if body.messages else "" for place in (0, -1))
+    last = _bytes(body.messages[-1]).decode("utf-8", "replace") if body.messages else ""
     repeats = value_text((name, response.get("usage"), at, len(body.messages), last)) if name and body.messages else ""
-    return _Call(at, ModelCall(0, model=model, **counts), repeats, compacts, first)
+    # By a digest: each request of a conversation has its first message again, which may be large.
+    chain = blake2b(_bytes(body.messages[0]), digest_size=16).hexdigest() if body.messages else ""
+    return _Call(at, ModelCall(0, model=model, **counts), repeats, compacts, chain)
 
 
-def _text(message: msgspec.Raw | str) -> str:
+def _bytes(message: msgspec.Raw | str) -> bytes:
     """A message as it is in the file."""
-    return message if isinstance(message, str) else bytes(message).decode("utf-8", "replace")
+    return message.encode("utf-8", "surrogatepass") if isinstance(message, str) else bytes(message)
 
 
 def _piece(record_fields: JSON) -> JSON | None:

@@ -19,6 +19,7 @@ from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.simulator.big_files import write_claude_code
 from guard_core.views import Span
 from tests.guard_core.recordings.checks import lines
+from tests.guard_core.recordings.test_memory import peak
 
 JSON = dict[str, Any]
 
@@ -260,6 +261,13 @@ def test_cached_tokens_that_a_gateway_counts_inside_are_not_added_in_a_log(tmp_p
         for at, (fresh, read) in enumerate(GATEWAYS)
     ]
     assert looked_at(tmp_path, lines(*log)).prompt_tokens == tuple(fresh for fresh, _ in GATEWAYS)
+
+
+def test_the_first_message_that_each_request_repeats_is_not_held_for_each(tmp_path: Path) -> None:
+    first = {"role": "user", "content": "a large file " * 8_000}
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(lines(*(anthropic_record(at, [first, *MORE], [], input_tokens=20 + at) for at in range(300))))
+    assert peak(lambda: recordings.first_look(path)) < path.stat().st_size / 2
 
 
 def test_cached_tokens_that_a_gateway_counts_inside_are_not_added_in_a_transcript(tmp_path: Path) -> None:
