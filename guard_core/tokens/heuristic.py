@@ -86,8 +86,8 @@ def schema_json(schema: Any) -> str:
         return ""
     try:
         return _json(schema)
-    except (TypeError, ValueError):
-        return ""  # a marshalling error counts 0
+    except (TypeError, ValueError, OverflowError):
+        return ""  # a marshalling error counts 0, as does a number beyond every float64
 
 
 def _json(value: Any) -> str:

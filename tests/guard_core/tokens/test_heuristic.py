@@ -83,3 +83,8 @@ def test_schemas_are_encoded_as_go_encodes_them():
 def test_numbers_of_schemas_are_floats_as_in_go(number, written):
     assert schema_json({"minimum": number}) == f'{{"minimum":{written}}}'
     assert tool_definition_tokens(ToolDefinition("a" * 8, "d" * 40, None)) == 12
+
+
+def test_a_schema_with_a_number_beyond_every_float_counts_as_one_that_cannot_be_written():
+    """Only a live agent has it: the text of a recording's file is there instead."""
+    assert schema_json({"maximum": 10**400}) == ""
