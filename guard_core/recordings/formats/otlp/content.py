@@ -324,7 +324,8 @@ def _is_kept_back(message: JSON) -> bool:
     """Is a message in OpenAI's words there without its content: with its role at most, and the names of its calls."""
     calls = list(fields.objects(message.get("tool_calls")))
     has_arguments = any("arguments" in (fields.mapping(call, "function") or call) for call in calls)
-    return message.get("content") in (None, _ELIDED) and not has_arguments
+    has_more = chat.message_parts({**message, "content": None, "tool_calls": None})  # a refusal, reasoning, sound
+    return message.get("content") in (None, _ELIDED) and not has_arguments and not has_more
 
 
 def _named_events(span: TraceSpan) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -245,6 +245,17 @@ def test_events_in_an_attribute_are_read():
     assert texts(read_as(FORMAT, export(span("chat", 1, attributes=attributes))).sessions[0]) == ["List", "Done"]
 
 
+@pytest.mark.parametrize("more", [{"refusal": "Sorry"}, {"function_call": {"name": "Sorry", "arguments": "{}"}}])
+def test_an_answer_in_an_event_that_has_no_text_but_something_else_is_read(more):
+    events = [
+        {"event.name": "gen_ai.user.message", "content": "List", "role": "user"},
+        {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": None, **more}},
+    ]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9, "events": json.dumps(events)}
+    (session,) = read_as(FORMAT, export(span("chat", 1, attributes=attributes))).sessions
+    assert "Sorry" in str(session.events[-1].parts)
+
+
 def test_adk_1_requests_are_read():
     request = {
         "config": {"system_instruction": "Be brief.", "tools": [{"function_declarations": [{"name": "bash"}]}]},
