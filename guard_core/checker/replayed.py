@@ -31,7 +31,8 @@ from guard_core.views import Span, Synthetic, View
 
 GAP = 0.05  # of the threshold
 INLINE, INLINE_REAL = 0.25, 0.6  # of the estimate
-_AGAIN = ("continuation", "request sent again")
+_RESENT = "request sent again"
+_AGAIN = ("continuation", _RESENT)
 LARGEST_GAP = 0.5  # of a recorded prompt: nothing is said of a factor where more is not in the file
 MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token; a higher factor is of what the file lacks
 
@@ -131,7 +132,7 @@ def _sends(story: Replay, index: int, message: int) -> bool:
     """Does the request after a compaction's hold a message, or repeat it in a continuation that is sent for the rest of
     the turn; where another compaction has changed that request, does it hold what the one before left."""
     record, step = story.record(index), story.compaction(index).step + 1
-    if record.in_turn:
+    if record.in_turn or any(isinstance(part, Synthetic) and part.kind == _RESENT for part in record.carried):
         return True
     is_left = record.kept_from > 0 or bool(record.carried)  # else each request is made of the whole log anew
     if is_left and any(item.step <= step for item in story.trace.compactions[index + 1 :]):

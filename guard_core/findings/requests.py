@@ -20,6 +20,7 @@ from guard_core.findings.presence import (
     has,
     holds,
     may_be_summarised,
+    repeats_request,
     shortened,
 )
 from guard_core.findings.sliding import is_made_anew
@@ -363,5 +364,5 @@ def _carries(case: Case, item: Fired, event: int, carried: dict[int, ViewSums]) 
     elif event >= record.kept_from:
         return True
     if event not in carried:
-        carried[event] = ViewSums(lambda segment: has(segment, event))
+        carried[event] = ViewSums(lambda segment: has(segment, event) or repeats_request(segment))
     return carried[event].total(view) > 0

@@ -15,11 +15,7 @@ from guard_core.findings.words import at_step
 from guard_core.ledger import Ints
 from guard_core.outcomes.losses import Verbatim, reach
 from guard_core.outcomes.sent import SentRequests
-from guard_core.policies.crush import REQUEST_AGAIN
-from guard_core.summaries.continuation import names_request
 from guard_core.trace import Trace
-from guard_core.view_sums import ViewSums
-from guard_core.views import Segment, Synthetic
 
 
 def lost_rules(facts: Facts, trace: Trace) -> tuple[Finding, ...]:
@@ -50,8 +46,6 @@ class _Sent:
     def __init__(self, case: Case, events: Ints) -> None:
         self.steps, self.requests = case.facts.ledger.steps, SentRequests(case)
         self.texts = Verbatim(case.facts.ledger, events)
-        self._repetitions = ViewSums(_repeats_request)
-        self._compacted = np.array([item.step for item in case.fired], dtype=np.int64)
 
     def turn(self, message: int) -> Ints:
         """The steps of a message's turn."""
@@ -69,17 +63,8 @@ class _Sent:
 
     def lack(self, step: int, message: int, events: Ints) -> bool:
         """Has a request none of the events, and does the policy not repeat the message in whose turn it compacted."""
-        if self.steps["user_event"][step] == message and self.requests.repeats_request(step):
-            return False
-        view = self.requests.view(step)[0]
-        if self._repetitions.total(view) and self._asked_before(step) == message:
-            return False
-        return not reach(self.texts.ranges(view), events)
-
-    def _asked_before(self, step: int) -> int:
-        """The message in whose turn the last compaction up to a step came."""
-        last = int(np.searchsorted(self._compacted, step, side="right")) - 1
-        return int(self.steps["user_event"][self._compacted[last]]) if last >= 0 else -1
+        is_repeated = self.requests.repeated[step] == message
+        return not is_repeated and not reach(self.texts.ranges(self.requests.view(step)[0]), events)
 
     def since(self, steps: Ints, message: int, events: Ints) -> int:
         """The first of the last ones of some steps whose requests have none of the events: until the head of a request
@@ -91,10 +76,6 @@ class _Sent:
                     break
                 first = stop = start
         return first
-
-
-def _repeats_request(segment: Segment) -> bool:
-    return isinstance(segment, Synthetic) and (names_request(segment) or segment.kind == REQUEST_AGAIN)
 
 
 def _finding(case: Case, message: int, rule: str, step: int, is_earlier: bool) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
 from guard_core.events import Event, Role
 from guard_core.facts.instructions import rule_sentences
+from guard_core.findings.presence import repeats_request
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
 from guard_core.view_columns import ViewColumns
@@ -27,8 +28,9 @@ _CHANGED = Event(Role.USER, ())  # what a changed result says now is not asked
 
 class Losses(msgspec.Struct, frozen=True):
     """`requests` messages that began a turn, of them `requests_dropped` that were not in some later request as they
-    were; `rules` sentences that state a rule, of them `rules_gone` from the last request (-1: not looked for);
-    `parted_steps` requests with a tool call whose result is missing, or the reverse, though the log has both."""
+    were, nor repeated in it by the policy; `rules` sentences that state a rule, of them `rules_gone` from the last
+    request (-1: not looked for); `parted_steps` requests with a tool call whose result is missing, or the reverse,
+    though the log has both."""
 
     requests: int
     requests_dropped: int
@@ -63,6 +65,7 @@ def stated_in(log: Sequence[Event], ledger: Ledger) -> tuple[StatedRule, ...]:
 
 def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     """The losses of a side; `rules` None: they were not looked for."""
+    sent = _with_repeated(sent)
     ledger, size = sent.ledger, sent.ledger.step_count
     ats = ledger.steps["at"]
     users = np.flatnonzero(ledger.events["flags"] & STARTS_TURN)
@@ -99,6 +102,23 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
         rules_gone=total - remaining if rules is not None and size else -1,
         parted_steps=parted,
     )
+
+
+def _with_repeated(sent: SentRequests) -> SentRequests:
+    """The same requests, with a message of the user itself where the policy repeats it, word for word."""
+    trace, steps = sent.trace, np.flatnonzero(sent.repeated >= 0)
+    if trace is None or not len(steps):
+        return sent
+    heads, places = list(trace.heads), trace.columns["head"].copy()
+    restored: dict[tuple[int, int], int] = {}  # by head and message: the place of the head that has the message
+    for step, head, message in zip(steps.tolist(), places[steps].tolist(), sent.repeated[steps].tolist(), strict=True):
+        if (head, message) not in restored:
+            restored[head, message] = len(heads)
+            view = (Span(message, message + 1) if repeats_request(part) else part for part in heads[head].view)
+            heads.append(heads[head]._replace(view=tuple(view)))
+        places[step] = restored[head, message]
+    changed = replace(trace, heads=tuple(heads), columns={**trace.columns, "head": places})
+    return SentRequests(replace(sent.case, trace=changed))
 
 
 def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> tuple[int, int]:

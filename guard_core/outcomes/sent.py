@@ -21,6 +21,7 @@ from guard_core.estimation.estimators import Estimator, Heuristic
 from guard_core.estimation.usage import Growing, counts_of, growing_counts, normal
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
+from guard_core.findings.presence import repeats_request
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies import policy_kind
 from guard_core.trace import Head, Trace
@@ -61,12 +62,22 @@ class SentRequests:
         return self.case.fired
 
     @cached_property
-    def _repeating(self) -> list[tuple[int, int]]:
-        return [(item.step, item.record.turn_end) for item in self.fired if item.record and item.record.in_turn]
-
-    def repeats_request(self, step: int) -> bool:
-        """Does a replayed policy repeat in the request of a step the message of the user whose turn it is."""
-        return any(start <= step < stop for start, stop in self._repeating)
+    def repeated(self) -> Ints:
+        """The message of the user that a replayed policy repeats in the request of each step; -1 where it does not."""
+        users = self.ledger.steps["user_event"]
+        repeated = np.full(len(users), -1, dtype=np.int64)
+        if self.trace is None or not self.fired:
+            return repeated
+        repetitions = ViewSums(repeats_request)
+        repeating = np.array([repetitions.total(head.view) > 0 for head in self.trace.heads])
+        compacted = np.array([item.step for item in self.fired], dtype=np.int64)
+        steps = np.flatnonzero(repeating[self.trace.columns["head"]])
+        steps = steps[steps >= compacted[0]]
+        repeated[steps] = users[compacted[np.searchsorted(compacted, steps, side="right") - 1]]
+        for item in self.fired:
+            if item.record and item.record.in_turn:
+                repeated[item.step : item.record.turn_end] = users[item.step]
+        return repeated
 
     @property
     def trace(self) -> Trace | None:

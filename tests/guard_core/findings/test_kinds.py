@@ -625,6 +625,13 @@ def test_a_replay_without_summaries_says_that_none_can_hold_the_request():
     assert "the policy makes no summary that could hold it" in kinds["request_lost"].sentence
 
 
+def test_a_request_that_the_policy_sends_again_is_not_lost():
+    built = session(user("Please rename the parser"), *[model("answer " * 900) for _ in range(40)], window=40_000)
+    facts, played = replayed(built, "crush")
+    assert played.compactions
+    assert "request_lost" not in of_replay(facts, played)
+
+
 def test_cuts_that_never_get_below_the_threshold_are_a_loop():
     built = session(*[model("answer " * 900) for _ in range(40)], window=100_000)
     kinds = of_replay(*replayed(built, "pydantic-ai-sliding-window", max_tokens=1_000, keep_messages=4))

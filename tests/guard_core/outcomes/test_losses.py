@@ -90,6 +90,17 @@ def test_messages_that_a_policy_summarised_are_gone_and_so_are_their_rules():
     assert losses.parted_steps == 0
 
 
+@pytest.mark.parametrize(("turns", "gone"), [(1, 0), (2, 1)], ids=["of this turn", "of an earlier turn"])
+def test_a_message_that_the_policy_sends_again_is_not_gone(turns, gone):
+    asked = [user(f"Never push to branch {turn}.") for turn in range(turns)]
+    facts = facts_of(session(*asked, *[model("ok " * 900) for _ in range(40)], window=40_000))
+    trace = replay(facts.ledger, get_policy("crush"), window=40_000, usage=facts.usage)
+    assert trace.compactions
+    losses = losses_of(SentRequests.replayed(facts, trace), rules_of(facts))
+    assert (losses.requests, losses.requests_dropped) == (turns, gone)
+    assert (losses.rules, losses.rules_gone) == (turns, gone)
+
+
 def test_what_nobody_compacts_loses_nothing():
     facts = facts_of(long_talk())
     losses = losses_of(SentRequests.recorded(facts), rules_of(facts))
