@@ -4,8 +4,9 @@ In braces is the name of a number of the claim, after a colon how it is said (`s
 words are those around it, as many as distinguish it from every other number of its kind. `(s)` is a plural that may be
 missing. A claim's own `step` and `count` are roles, too, unless its data have a number of that name; `compacted_at` is
 the step of the first compaction that it names, as the session has it, and `assumed` the window that it rests on. Of a
-verdict, `all_compactions` are those of the session, `edits` its recorded edits, and `largest` is its largest request,
-at `largest_step`, in a window of `largest_window`; what is on branches that were left begins with `left_`.
+verdict, `all_compactions` are those of the session, `edits` its recorded edits, and `largest` is the request that fills
+most of its window, at `largest_step`, in a window of `largest_window`; what is on branches that were left begins
+with `left_`.
 """
 
 from __future__ import annotations

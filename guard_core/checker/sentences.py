@@ -43,12 +43,19 @@ def check_verdict_sentence(story: Story, verdict: Verdict) -> None:
 
 
 def _largest(story: Story) -> dict[str, int]:
-    """The largest request, a counted one where several are."""
+    step = fullest(story)
+    return {"largest": story.sent[step], "largest_step": step, "largest_window": story.windows[step] or story.window}
+
+
+def fullest(story: Story) -> int:
+    """The step of the request that fills most of its window; of the largest one where that fills as much or its window
+    is not known, a counted one where several are."""
     largest = max(story.sent)
     steps = [step for step, tokens in enumerate(story.sent) if tokens == largest]
     counted = [step for step in steps if not isinstance(story, Replay) and story.counts[step] is not None]
     step = (counted or steps)[0]
-    return {"largest": largest, "largest_step": step, "largest_window": story.windows[step] or story.window}
+    fills = list(map(story.filled, range(len(story.sent)), story.sent))
+    return step if not story.windows[step] or fills[step] == max(fills) else fills.index(max(fills))
 
 
 def _check(story: Story, claim: Finding | Verdict, roles: dict[str, Any], phrases: Iterable[str]) -> None:

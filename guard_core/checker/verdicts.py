@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guard_core.checker.sentences import check_verdict_sentence
+from guard_core.checker.sentences import check_verdict_sentence, fullest
 from guard_core.checker.story import Replay, Story, Wrong, same
 from guard_core.findings.claims import ERROR, WARNING, Finding, Verdict
 
@@ -54,9 +54,9 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
     same("what is on branches that were left", verdict.numbers.get("left"), left[0] if left else None)
     if left and "branch" not in verdict.sentence:
         raise Wrong("it does not say that it speaks of one branch")
-    peak = max(story.sent)
-    same("the peak", verdict.numbers.get("peak"), peak)
     step = int(verdict.numbers["peak_step"])
+    peak = story.sent[fullest(story)]
+    same("the peak", verdict.numbers.get("peak"), peak)
     is_unknown = story.has_other_window(step) and not story.windows[step]
     window = None if is_unknown else story.windows[step] or story.window
     same("the window at the peak", verdict.numbers.get("window"), window)

@@ -10,6 +10,7 @@ from guard_core.cli import plain
 from guard_core.counts import RECORDED, split_words
 from guard_core.findings import Facts, Finding, Verdict, conclusions
 from guard_core.findings.claims import SEVERITIES
+from guard_core.findings.verdict import peak_of
 from guard_core.findings.words import counted
 from guard_core.sessions import Session
 from guard_core.windows.call_windows import Judged, windows_words
@@ -58,7 +59,8 @@ def _texts(reports: list[dict[str, Any]]) -> list[str]:
 def _report(session: Session, window: int | None) -> dict[str, Any]:
     facts = Facts.of(session, cli.window_of(session, window))
     findings, verdict = conclusions(facts)
-    counts, peak = facts.counts, None if facts.is_peak_unknown else facts.requests.peak
+    counts, is_peak_unknown = facts.counts, facts.is_peak_unknown or not facts.ledger.step_count
+    peak = None if is_peak_unknown else peak_of(facts.recording)
     return {
         "session": session.source_id,
         "title": session.title,

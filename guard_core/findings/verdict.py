@@ -169,10 +169,11 @@ def _remark(case: Case) -> str:
 
 
 def peak_of(case: Case) -> Peak:
-    """The largest request of one side."""
-    if case.is_recorded and case.facts.requests.peak is not None:
-        return case.facts.requests.peak
-    step = int(case.tokens.argmax())
+    """The request of one side that fills most of its window; the largest one, where the window of that is unknown."""
+    largest, filled = case.facts.requests.peak if case.is_recorded else None, case.filled
+    step = int(case.tokens.argmax()) if largest is None else largest.step
+    if case.windows[step] and filled.max() > filled[step]:
+        step = int(filled.argmax())
     return Peak(int(case.tokens[step]), step, MODELLED if case.modelled[step] else "recorded")
 
 

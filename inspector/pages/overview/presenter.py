@@ -17,6 +17,7 @@ from guard_core.estimation.unrecorded import unrecorded
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding, Fired
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.sizes import if_window_at, stated_window
+from guard_core.findings.verdict import peak_of
 from guard_core.findings.words import compactions_words, off_words, totals_words
 from guard_core.rules import Explanation, Interval
 from guard_core.rules.words import agreement_words, threshold_words
@@ -99,9 +100,9 @@ def simulated_kpis(trace: Trace) -> list[dict[str, str]]:
 
 
 def _peak(facts: Facts) -> dict[str, str]:
-    peak, window = facts.requests.peak, facts.window
-    if peak is None:
+    if not facts.ledger.step_count:
         return _kpi("peak fill", DASH, "", "no model call")
+    peak, window = peak_of(facts.recording), facts.window
     if facts.is_peak_unknown:
         return _kpi("peak fill", DASH, "", "only a sum of the prompt tokens is recorded")
     source = Provenance.PROVIDER.value if peak.source == "recorded" else Provenance.MODELLED.value
@@ -331,9 +332,9 @@ def _replay_words(data: Timeline) -> str:
 
 
 def _peak_sentence(facts: Facts) -> str:
-    peak = facts.requests.peak
-    if peak is None:
+    if not facts.ledger.step_count:
         return "No model call."
+    peak = peak_of(facts.recording)
     whose = "the window" if facts.recording.rests_on_window(peak.step) else "its model's window"
     fill = f"{percent(peak.tokens, facts.recording.window_at(peak.step), 1)} of {whose}"
     size = fill if facts.recording.windows[peak.step] else f"{tokens(peak.tokens)} tokens"

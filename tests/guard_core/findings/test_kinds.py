@@ -299,7 +299,7 @@ def test_a_call_of_another_model_is_held_against_that_models_window():
     assert facts.window.value == 1_000_000
     assert (by_kind["near_miss"].step, by_kind["near_miss"].numbers["window"]) == (1, 200_000)
     assert "fills 95.0 % of its model's window: 190,000 of 200,000 tokens" in by_kind["near_miss"].sentence
-    assert verdict.sentence == "Step 2 fills 95.0 % of its model's window: little room was left."
+    assert verdict.sentence == "Peak 95.0 % of its model's window at step 2: little room was left."
 
 
 def test_the_answer_of_another_model_with_a_larger_window_contradicts_nothing():
@@ -307,6 +307,14 @@ def test_the_answer_of_another_model_with_a_larger_window_contradicts_nothing():
     assert (facts.window.value, facts.window.status) == (200_000, "table")
     assert by_kind == {}
     assert verdict.sentence == "Healthy: no compaction needed; peak 50.0 % of its model's window at step 2."
+
+
+def test_the_peak_is_the_request_that_fills_most_of_its_own_models_window():
+    facts, by_kind, verdict = confirmed(two_models((300_000, LARGE), (168_000, SMALL), (310_000, LARGE)))
+    assert (facts.window.value, by_kind) == (1_000_000, {})
+    assert verdict.sentence == "Healthy: no compaction needed; peak 84.0 % of its model's window at step 2."
+    named_largest = replace(verdict, step=2, numbers={**verdict.numbers, "peak": 310_000, "peak_step": 2})
+    assert check(facts.session, (), facts.window, named_largest) != []
 
 
 def test_a_call_without_an_answer_is_none_that_lacks_a_count():
