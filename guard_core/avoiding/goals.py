@@ -124,7 +124,7 @@ def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) 
             return False
         first = int(wanted.argmax())
         for step in (first, *sent.changed[(sent.changed > first) & wanted[sent.changed]].tolist()):
-            if users[step] != message or sent.repeated[step] != message:
+            if users[step] != message or not sent.repeats_request(step):
                 looks.setdefault(step, []).append(np.array(events, dtype=np.int64))
     for step, some in looks.items():
         ranges = texts.ranges(sent.view(step)[0])
