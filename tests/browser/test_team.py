@@ -67,3 +67,20 @@ def test_somebody_is_invited_signs_in_and_is_given_another_role(open_page, serve
     check_looks(owner, "audit")
     invited.goto("/")
     invited.get_by_role("button", name="Import", exact=True).wait_for()
+
+
+def test_a_comment_that_is_being_written_does_not_stay_behind_a_sign_out(open_page, server):
+    link = until(lambda: re.search(r"/join/[\w-]{43,}/", "".join(server.output)))[0]
+    page = open_page(server=server)
+    sign_up(page, link, "olga")
+    page.goto("/")
+    page.locator("form[action^='/samples/'] button").first.click()
+    page.wait_for_url(re.compile("/s/"))
+    page.goto(re.sub(r"(/s/[^/]+/).*", r"\1steps?at=2", page.url))
+    page.get_by_label("New comment").fill("Ask vera about this")
+    page.goto("/account/")
+    drafts = "Object.keys(sessionStorage).filter(key => key.startsWith('draft ')).length"
+    assert page.evaluate(drafts) == 1
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url(lambda url: not url.endswith("/account/"))
+    assert page.evaluate(drafts) == 0
