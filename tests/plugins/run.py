@@ -1,5 +1,6 @@
-"""The whole suite, in two commands. `make test`: what is short of it, beside each other the application on SQLite,
-walks through it in a browser, the engine, and what a second database may change on PostgreSQL with Redis. `make long`
+"""The whole suite, in two commands. `make test`: what is short of it, beside each other the pages and the rest of the
+application on SQLite, walks through it in a browser, the engine, and what a second database may change on PostgreSQL
+with Redis. `make long`
 (`--long` alone): the rest, on both, and at last what measures time, alone.
 
 What a second database may change, `second_database.py` says of each test, and which tests are long, `tiers.py`. The
@@ -21,6 +22,7 @@ from tests.plugins.neighbours import Unavailable, check_whole, find_postgres, fi
 SPEED_TESTS = "tests/benchmarks"  # wrong beside other processes
 WITHOUT_DATABASE = ("tests/guard_core", "tests/properties", "tests/plugins")
 SERVED = ("tests/browser", "tests/services")  # these wait for other processes half of the time
+PAGES = "tests/inspector/pages"
 SHORT, LONG = "--short", "--long"
 # Each process of `make test` collects only the tests that it runs: to collect all of them takes 15 seconds of a
 # processor and more. Of `make long` most are SERVED: its tests go to whichever process is free.
@@ -70,7 +72,8 @@ def what_answers(postgres: str, redis: str) -> str:
 def plan(postgres: str) -> list[list[Run]]:
     """The runs of `make test`: each list runs beside each other, one list after the other."""
     runs = [
-        Run("The application, on SQLite:", (*WITH_DATABASE, *UNSERVED, SHORT)),
+        Run("The pages, on SQLite:", (PAGES, SHORT)),
+        Run("The rest of the application, on SQLite:", (*WITH_DATABASE, *UNSERVED, f"--ignore={PAGES}", SHORT)),
         Run("Walks through it in a browser, and its servers, on SQLite:", (*SERVED, SHORT)),
         Run("The engine and the formats:", (*WITHOUT_DATABASE, SHORT)),
     ]

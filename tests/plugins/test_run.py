@@ -13,7 +13,18 @@ import pytest
 import yaml
 
 from tests.plugins import neighbours
-from tests.plugins.run import LONG, SERVED, SHORT, SPEED_TESTS, WITHOUT_DATABASE, Run, plan, plan_long, run_beside
+from tests.plugins.run import (
+    LONG,
+    PAGES,
+    SERVED,
+    SHORT,
+    SPEED_TESTS,
+    WITHOUT_DATABASE,
+    Run,
+    plan,
+    plan_long,
+    run_beside,
+)
 from tests.plugins.scheduling import FIRST, ByFile, rank
 from tests.plugins.second_database import ONE_SESSION, is_repeated, pytest_ignore_collect
 
@@ -57,15 +68,16 @@ def named(run: Run) -> set[str]:
 
 
 def test_every_other_folder_is_collected_for_both_databases():
-    ((sqlite, served, engine, postgres),) = plan("postgresql://127.0.0.1/some")
+    ((pages, sqlite, served, engine, postgres),) = plan("postgresql://127.0.0.1/some")
     ((parallel, again), (speed,)) = plan_long("postgresql://127.0.0.1/some")
-    assert [run.postgres for run in (sqlite, served, engine, parallel, speed)] == [""] * 5
+    assert [run.postgres for run in (pages, sqlite, served, engine, parallel, speed)] == [""] * 6
     assert postgres.postgres == again.postgres == "postgresql://127.0.0.1/some"
-    assert [named(run) for run in (served, engine, speed)] == [set(SERVED), set(WITHOUT_DATABASE), {SPEED_TESTS}]
-    assert ignored(sqlite) == {SPEED_TESTS, *WITHOUT_DATABASE, *SERVED}
+    assert [named(run) for run in (pages, served, engine)] == [{PAGES}, set(SERVED), set(WITHOUT_DATABASE)]
+    assert named(speed) == {SPEED_TESTS}
+    assert ignored(sqlite) == {SPEED_TESTS, *WITHOUT_DATABASE, *SERVED, PAGES}
     assert ignored(postgres) == ignored(again) == {SPEED_TESTS, *WITHOUT_DATABASE}
     assert ignored(parallel) == {SPEED_TESTS}
-    assert not ignored(served) | ignored(engine)
+    assert not ignored(pages) | ignored(served) | ignored(engine)
     for run in (sqlite, postgres, parallel, again):
         assert not named(run)
         assert ("--second-database" in run.arguments) is (run in (postgres, again))
@@ -150,7 +162,7 @@ def test_a_module_that_chooses_its_database_starts_no_server_on_that_of_the_suit
 
 
 def test_without_postgres_it_is_sqlite_alone():
-    assert [[run.postgres for run in runs] for runs in plan("")] == [["", "", ""]]
+    assert [[run.postgres for run in runs] for runs in plan("")] == [[""] * 4]
     assert [[run.postgres for run in runs] for runs in plan_long("")] == [[""], [""]]
 
 
