@@ -11,8 +11,10 @@ MAX_QUERY = 300  # characters
 MAX_TERMS = 8
 MAX_TOKENS = 12  # of one term
 PREFIX_CHARS = 3  # a word of at least so many characters also finds longer words
+LONGEST = 30  # ours: letters of a word that is left out whole where the text around a hit would begin or end in it
 AROUND = 100  # characters shown before and after a hit
 
+_WORDS_END, _WORDS_BEGIN = re.compile(rf"\w{{1,{LONGEST}}}\b[^\w\s]*"), re.compile(rf"\b\w{{1,{LONGEST}}}\Z")
 _TERM = re.compile(r'"([^"]*)"?|(\S+)')
 _TOKEN = re.compile(r"[^\W_]+")
 
@@ -77,6 +79,11 @@ def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:
     first = pattern.search(text) or pattern.search(_same_length(text))
     start = max(0, first.start() - around) if first else 0
     stop = min(len(text), (first.end() if first else 0) + 2 * around)
+    end, begin = _WORDS_END.match(text, start), _WORDS_BEGIN.search(text, max(start, stop - LONGEST), stop)
+    if first and end and _WORDS_END.match(text, start - 1):
+        start = min(end.end(), first.start())
+    if begin and _WORDS_END.match(text, stop):
+        stop = max(begin.start(), first.end() if first else 0)
     shown = _same_length(text[start:stop])
     pieces, done = [], 0
     for match in pattern.finditer(shown):

@@ -46,6 +46,21 @@ def test_a_hit_is_marked_in_the_words_around_it():
     assert len(shown(text, "deploy")) < 400
 
 
+@pytest.mark.parametrize("words", ["transcript ", "subscription, ", "x "])
+def test_the_words_around_a_hit_are_whole(words):
+    text = words * 40 + "deploy " + words * 60
+    assert set(shown(text, "deploy").split()) == {"…", words.strip(), "deploy"}
+
+
+def test_the_rest_of_a_word_is_not_marked_as_a_hit():
+    assert marked("transcript" + " x" * 46 + "  script", "script") == ["script"]
+
+
+def test_text_without_spaces_is_cut_in_its_middle():
+    assert len(shown("a" * 5000, "nowhere")) == 202
+    assert shown("压" * 500 + " deploy " + "缩" * 500, "deploy").startswith("… 压")
+
+
 def test_accents_and_case_do_not_hide_a_hit():
     assert marked("Le café est fermé", "CAFE") == ["café"]
     assert marked("THE CAFE", "café") == ["CAFE"]
