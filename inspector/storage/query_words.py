@@ -79,9 +79,9 @@ def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:
     first = pattern.search(text) or pattern.search(_same_length(text))
     start = max(0, first.start() - around) if first else 0
     stop = min(len(text), (first.end() if first else 0) + 2 * around)
-    end, begin = _WORDS_END.match(text, start), _WORDS_BEGIN.search(text, max(start, stop - LONGEST), stop)
-    if first and end and _WORDS_END.match(text, start - 1):
+    if first and start and (end := _WORDS_END.match(text, start - 1)):
         start = min(end.end(), first.start())
+    begin = _WORDS_BEGIN.search(text, max(start, stop - LONGEST), stop)
     if begin and _WORDS_END.match(text, stop):
         stop = max(begin.start(), first.end() if first else 0)
     shown = _same_length(text[start:stop])
