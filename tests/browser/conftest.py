@@ -119,6 +119,7 @@ class Pages:
         if page.is_closed() or server.process.poll() is not None:
             page.context.close()
             return
+        page.unroute_all()
         page.evaluate(FORGET)
         page.goto(f"{server.origin}/healthz")
         page.emulate_media(media="null", color_scheme=page.kind["color_scheme"])

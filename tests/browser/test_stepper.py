@@ -269,7 +269,7 @@ def test_a_key_opens_the_reader_of_the_first_message_and_not_of_what_is_folded(p
 
 def test_what_the_server_does_not_answer_changes_neither_the_address_nor_what_is_said(stepper):
     address = stepper.url
-    stepper.route(re.compile("/strip|at=22|at=100"), lambda route: route.fulfill(status=503))
+    stepper.route(re.compile(r"/strip\?|at=22|at=100"), lambda route: route.fulfill(status=503))
     stepper.keyboard.press("W")
     stepper.wait_for_selector("#errors .notice")
     stepper.keyboard.press("Space")
