@@ -20,11 +20,9 @@ from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.ledger import Base, Ints, Ledger
-from guard_core.policies.crush import REQUEST_AGAIN
 from guard_core.quoting import letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
-from guard_core.summaries.continuation import names_request
-from guard_core.views import JOINED, Rewritten, Segment, Span, Synthetic, View
+from guard_core.views import JOINED, Rewritten, Segment, Span, View
 
 QUOTE_CHARS = 60  # characters that a request is known by (see `width`)
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
@@ -247,12 +245,6 @@ def has(segment: Segment, event: int) -> bool:
     if isinstance(segment, Span):
         return segment.start <= event < segment.stop
     return isinstance(segment, Rewritten) and (segment.event, segment.reason) == (event, JOINED)
-
-
-def repeats_request(segment: Segment) -> bool:
-    """Is it a message in which a policy sends the user's request again, word for word: that of the turn in which it
-    compacted."""
-    return isinstance(segment, Synthetic) and (names_request(segment) or segment.kind == REQUEST_AGAIN)
 
 
 def may_be_summarised(

@@ -20,13 +20,13 @@ from guard_core.findings.presence import (
     has,
     holds,
     may_be_summarised,
-    repeats_request,
     shortened,
 )
 from guard_core.findings.sliding import is_made_anew
 from guard_core.findings.words import at_step, compactions_words, counted, steps_words
 from guard_core.ledger import Ints
 from guard_core.quoting import normalised
+from guard_core.summaries.continuation import repeats_request
 from guard_core.view_sums import ViewSums
 from guard_core.views import Span, View
 

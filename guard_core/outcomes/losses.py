@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
 from guard_core.events import Event, Role
 from guard_core.facts.instructions import rule_sentences
-from guard_core.findings.presence import repeats_request
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
+from guard_core.summaries.continuation import repeats_request
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import SHORT, ViewSums, sums_of
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length

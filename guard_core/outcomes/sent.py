@@ -21,9 +21,9 @@ from guard_core.estimation.estimators import Estimator, Heuristic
 from guard_core.estimation.usage import Growing, counts_of, growing_counts, normal
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
-from guard_core.findings.presence import repeats_request
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies import policy_kind
+from guard_core.summaries.continuation import repeats_request
 from guard_core.trace import Head, Trace
 from guard_core.view_columns import ViewColumns, common_beginnings, sent_views
 from guard_core.view_sums import ViewSums

@@ -18,11 +18,11 @@ from guard_core.policies.pieces.estimates import HEURISTIC, Estimate
 from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.summaries.continuation import REQUEST_AGAIN
 from guard_core.views import Synthetic
 
 LARGE_WINDOW, LARGE_BUFFER, SMALL_SHARE = 200_000, 20_000, 0.2  # tokens, tokens, of the window (section 5)
 USED_SHARE = 0.8  # of the window, before 27 October 2025 (section 5)
-REQUEST_AGAIN = "request sent again"  # the kind of the message that has it
 RESUME_FRAME_BYTES = 94  # of the sentence around the request that is sent again: agent.go
 CURRENT, STALE, SHARE_OF_WINDOW = "current", "stale", "80-percent"
 _SPEC = "specification of policies, section 5"

@@ -1,11 +1,15 @@
-"""The message that follows a summary: it names the user's current request and asks to continue.
+"""Messages that follow a summary and send the user's current request again; and the one of ContextGuard, which asks to
+continue.
 
-Source: specification of ContextGuard, section 6.3; the text is what the recorded traces contain, byte for byte.
+Source of the latter: specification of ContextGuard, section 6.3; the text is what the recorded traces contain, byte
+for byte.
 """
 
 from __future__ import annotations
 
-from guard_core.views import Synthetic
+from guard_core.views import Segment, Synthetic
+
+CONTINUATION, REQUEST_AGAIN = "continuation", "request sent again"  # kinds of synthetic messages
 
 _BEGIN = (
     "[System: The conversation was compacted because it exceeded the context window. "
@@ -26,14 +30,18 @@ def continuation_bytes(request_bytes: int) -> int:
     return len(_BEFORE) + request_bytes + len(_AFTER) if request_bytes else len(_WITHOUT)
 
 
-def names_request(message: Synthetic) -> bool:
-    """Is it a continuation that has the user's request, whose text need not be known."""
-    return message.kind == "continuation" and (message.text is None or message.text.startswith(_BEFORE))
+def repeats_request(segment: Segment) -> bool:
+    """Is it a message in which a policy sends the user's request again, word for word: that of the turn in which it
+    compacted. The text of a continuation that has it need not be known."""
+    if not isinstance(segment, Synthetic):
+        return False
+    has_request = segment.text is None or segment.text.startswith(_BEFORE)
+    return segment.kind == REQUEST_AGAIN or (segment.kind == CONTINUATION and has_request)
 
 
 def continuation_message(request_bytes: int, request: str | None) -> Synthetic:
     """The synthetic message. `request` None with `request_bytes` above 0: a request of which only the size is known."""
     if not request_bytes:
-        return Synthetic("continuation", len(_WITHOUT), _WITHOUT)
+        return Synthetic(CONTINUATION, len(_WITHOUT), _WITHOUT)
     text = None if request is None else continuation(request)
-    return Synthetic("continuation", continuation_bytes(request_bytes), text)
+    return Synthetic(CONTINUATION, continuation_bytes(request_bytes), text)
