@@ -169,12 +169,12 @@ MAY_BE_SUMMARISED = (
 )
 # The notes of two such conversations where only their sizes and their order suggest it.
 MAY_FOLLOW = (
-    "This conversation begins where another one of the same model, system prompt and tools ends, which had filled much "
-    "of its window: perhaps it continues from a summary. The file does not say so."
+    "This conversation begins where a far longer one of the same model, system prompt and tools ends: perhaps it "
+    "continues that one from a summary. The file does not say so."
 )
 MAY_GO_ON = (
-    "This conversation ends with much of its window filled, and a far shorter one of the same model, system prompt and "
-    "tools begins there: perhaps that continues it from a summary. The file does not say so."
+    "Where this conversation ends, a far shorter one of the same model, system prompt and tools begins: perhaps that "
+    "one continues it from a summary. The file does not say so."
 )
 # The note of a recording in which a compaction may have left no trace.
 UNRECORDED_COMPACTIONS = "A compaction need not be in the file."

@@ -44,8 +44,8 @@ ELSEWHERE_PAUSE = timedelta(hours=1)  # ours: a worker that has the bytes takes 
 AWAITED_FOR = timedelta(days=7)  # ours: a server that is down for longer is taken not to come back
 BYTES_MISSING = "the bytes of this file are not in the data folder (DATA_DIR)"
 NO_WORKER = (
-    f"for {AWAITED_FOR.days} days no worker had this file in its data folder (DATA_DIR): the server that received it, "
-    "or its folder, is gone. Nothing was stored; send the file again"
+    f"for {AWAITED_FOR.days} days no worker had this file in its data folder (DATA_DIR): the server that received it "
+    "was down, or its folder is gone. Nothing was stored; send the file again"
 )
 
 
