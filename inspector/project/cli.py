@@ -11,13 +11,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-ENGINE = {  # commands of guard_core, offered here, too
+ENGINE = {  # commands of guard_core, with their HELP, which an agent that waits for its status line need not load
     "gate": "replay recordings under a policy and fail on what must not happen, in continuous integration",
-    "report": "write a report of a recording: HTML, JSON, Markdown, CSV or a badge",
+    "report": "write a compaction report: one HTML file, JSON, Markdown, CSV or a badge",
     "verify": "check a report: its digest and sums, and with the recording every figure",
     "export": "write sessions in this program's own format, redacted if wanted",
 }
-STORED = {  # commands of manage.py, which an installed package has not
+STORED = {  # commands of inspector/management; an installed package has no manage.py
     "import": "read recordings, files or whole folders, into the data folder",
     "backup": "write everything stored to one file, while the server runs",
     "restore": "verify a backup, and restore it into the data folder",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from inspector.models import Account, Recording, default_project
 from inspector.models.recordings import STREAM
 from inspector.project import doctor, health
+from inspector.project.cli import ENGINE
 from inspector.project.logs import JsonFormatter
 from inspector.project.metrics import Requests
 from tests.inspector.people import person
@@ -188,3 +190,7 @@ def test_the_command_says_what_it_found_and_fails_where_something_is_bad(tmp_pat
     assert done.returncode == 1, done.stderr
     assert "can be read by other users" in done.stdout
     assert "1 of" in done.stdout.splitlines()[-1]
+
+
+def test_commands_of_the_engine_are_listed_with_its_own_words():
+    assert {name: importlib.import_module(f"guard_core.commands.{name}").HELP for name in ENGINE} == ENGINE
