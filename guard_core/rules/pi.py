@@ -95,8 +95,8 @@ def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints
     epoch = np.where(checks.place >= 0, checks.place, np.searchsorted(at, checks.stop, side="right"))
     tokens = ledger.prefix_by("messages of pi", message_tokens)
     sizes = tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)]
-    kept = RECENT_TOKENS if recent is None else recent
-    return np.asarray(sizes < min([kept, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
+    recent_tokens = RECENT_TOKENS if recent is None else recent
+    return np.asarray(sizes < min([recent_tokens, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
 
 
 AGENT = Agent(

@@ -16,9 +16,9 @@ document.addEventListener("focusin", (event) => {
 function counterpart(part) {
   const alike = [part, ...part.querySelectorAll(last.tagName)].filter((element) => element.tagName === last.tagName);
   const same = (read) => read(last) && alike.find((element) => read(element) === read(last));
-  const found = same(nameOf) || (!last.matches("[data-read]") && same(lettersOf)); // other rows are of other messages
-  if (!found || found.matches(FOCUSABLE)) return found;
-  return found.parentElement.querySelector(FOCUSABLE); // of a pair of links the one that leads somewhere
+  const match = same(nameOf) || (!last.matches("[data-read]") && same(lettersOf)); // other rows are of other messages
+  if (!match || match.matches(FOCUSABLE)) return match;
+  return match.parentElement.querySelector(FOCUSABLE); // of a pair of links the one that leads somewhere
 }
 
 document.addEventListener("htmx:afterSwap", ({ target: part, detail }) => {

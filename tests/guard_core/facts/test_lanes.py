@@ -223,8 +223,8 @@ def test_what_only_a_summary_in_another_language_can_hold_is_perhaps_translated(
 
 
 def test_a_summary_in_another_language_holds_nothing_that_was_gone_or_not_said_before():
-    gone = talk(compaction(2, summary="Half is done."), compaction(4, summary=CHINESE))
-    assert runs(lane_of(gone)) == [(0, 1, "VERBATIM"), (1, 6, "GONE")]
+    dropped_before = talk(compaction(2, summary="Half is done."), compaction(4, summary=CHINESE))
+    assert runs(lane_of(dropped_before)) == [(0, 1, "VERBATIM"), (1, 6, "GONE")]
     later = talk(compaction(3, summary=CHINESE), after={4: user(RULE)}, first="Hello there")
     assert runs(lane_of(later, event=4)) == [(0, 4, "NOT_YET"), (4, 6, "VERBATIM")]
 

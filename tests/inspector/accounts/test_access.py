@@ -29,8 +29,8 @@ pytestmark = pytest.mark.django_db
 CALLERS = ("owner", "editor", "viewer", "other", "nobody")
 REFUSED = {302, 401, 403, 404}
 SAFE = ("GET", "HEAD", "OPTIONS")
-# An address is read and sent to; the other methods, which no rule tells apart, the addresses have in turn, and in
-# `make long` alone.
+# Every address is tried with GET and POST. No rule distinguishes the other methods, so the addresses take these
+# combinations in turn, in `make long` only.
 IN_TURN = [("GET", "POST", "HEAD", "PUT"), ("GET", "POST", "OPTIONS", "PATCH"), ("GET", "POST", "HEAD", "DELETE")]
 
 

@@ -518,7 +518,7 @@ def test_messages_of_vertex_ai_have_the_roles_of_their_names_and_googles_parts()
 
 
 def test_log_records_without_content_are_as_if_they_were_not_there():
-    """What instrumentations send unless they are told to record content."""
+    """The events that instrumentations send by default, with the recording of content switched off."""
     usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
     calls = export(span("chat", 1, attributes=usage), span("chat", 2, attributes=usage))
     function = {"kvlistValue": {"values": [{"key": "name", "value": {"stringValue": "read"}}]}}
