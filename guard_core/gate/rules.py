@@ -62,8 +62,8 @@ class _Sent:
         return any(self.lack(step, message, own) for step in ends)
 
     def lack(self, step: int, message: int, events: Ints) -> bool:
-        """Has a request none of the events, and does the policy not repeat the message in whose turn it compacted."""
-        is_repeated = self.requests.repeated[step] == message
+        """Has a request none of the events, and does the policy repeat neither the message nor one of them in it."""
+        is_repeated = self.requests.repeated[step] in (message, *events.tolist())
         return not is_repeated and not reach(self.texts.ranges(self.requests.view(step)[0]), events)
 
     def since(self, steps: Ints, message: int, events: Ints) -> int:

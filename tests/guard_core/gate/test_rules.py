@@ -14,6 +14,7 @@ from guard_core.gate.judging import judge
 from guard_core.ledger import Ledger
 from guard_core.recordings.formats import native
 from guard_core.requests import materialise
+from guard_core.sessions import ModelCall
 from tests.builders import bundled, model, session, user
 from tests.guard_core.avoiding.test_avoiding import OTHER_RULE, RULE, earlier_rules, long_rules
 
@@ -73,6 +74,15 @@ def test_a_rule_is_not_lost_where_the_policy_sends_the_request_again(policy, ste
     assert check(built, lost, judged.window, trace=judged.trace) == []
     earlier = [msgspec.structs.replace(item, step=item.step - 1) for item in lost]
     assert len(check(built, earlier, judged.window, trace=judged.trace)) == len(lost)
+
+
+def test_a_rule_is_not_lost_where_the_policy_sends_a_later_request_again_that_states_it():
+    """ContextGuard quotes the request at which it compacts; the same words were said before."""
+    said, calls = user(RULE), (ModelCall(1, 1, 2_200), ModelCall(3, 3, 5_000))
+    built = session(said, model("That is done."), said, model("That is done."), calls=calls)
+    judged = judge(built, Under("contextguard", window=2_000))
+    assert [item.step for item in judged.trace.compactions] == [1]
+    assert judged.counts["rule-lost"] == 0
 
 
 def test_the_command_and_the_assertion_fail_on_it(tmp_path, capsys):
