@@ -44,9 +44,12 @@ document.addEventListener("htmx:afterSwap", () => {
   list()?.querySelector("input[name=title]")?.select();
 });
 
-// Escape leaves the field for another title.
+// Escape leaves the field for another title. Cancel has the focus first: the link to rename, which replaces it, keeps it.
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && event.target.matches?.(".renaming input")) event.target.parentElement.querySelector("a")?.click();
+  if (event.key !== "Escape" || !event.target.matches?.(".renaming input")) return;
+  const cancel = event.target.parentElement.querySelector("a");
+  cancel.focus();
+  cancel.click();
 });
 
 count();

@@ -63,7 +63,7 @@ def test_typing_narrows_the_list_and_the_address_keeps_it(open_page, library):
     page.goto("/")
     page.fill("#filter-q", "deploy")
     wait(page, "() => document.querySelectorAll('.row-title').length === 2")
-    assert "q=deploy" in page.url
+    assert page.url.endswith("/?q=deploy")  # without the fields that are empty
     page.reload()
     assert titles(page) == ["Beta deploy", "Alpha deploy"]
     page.locator("thead a", has_text="Session").click()
@@ -81,6 +81,23 @@ def test_a_session_is_renamed_where_it_stands(open_page, library):
         page.keyboard.press("Enter")
     assert titles(page) == ["Gamma, renamed"]
     assert "q=gamma" in page.url
+
+
+def test_a_title_that_is_kept_leaves_the_page_and_the_focus_where_they_were(open_page, library):
+    page = open_page(server=library)
+    page.goto("/?q=beta")
+    page.evaluate("window.isSame = true")
+    rename = page.get_by_role("link", name="Rename Beta deploy")
+    rename.focus()
+    page.keyboard.press("Enter")
+    title = page.locator("input[name=title]")
+    title.wait_for()
+    wait(page, "() => document.activeElement.name === 'title'")
+    page.keyboard.press("Escape")
+    wait(page, "() => document.activeElement.ariaLabel === 'Rename Beta deploy'")
+    assert title.count() == 0
+    assert page.evaluate("window.isSame") is True
+    assert page.url.endswith("/?q=beta")
 
 
 def test_chosen_sessions_are_tagged_deleted_and_brought_back_at_once(open_page, library):

@@ -9,6 +9,7 @@ from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from guard_core.simulator.samples import SAMPLES
@@ -23,6 +24,7 @@ from inspector.pages.shared.undo import undo
 from inspector.watching.offered import is_offered
 
 IMPORTS_SHOWN = 8
+FILTERS = "filters"  # the form of the list
 ASIDE_NAMED = 4  # files of a folder that are not sessions
 
 
@@ -42,7 +44,10 @@ def home(request: HttpRequest) -> HttpResponse:
     context["is_unread"] = any(context["unread"].values())
     context["is_part"] = wants_part(request, "sessions")
     template = "_list.html" if context["is_part"] else "list.html"
-    return render(request, f"inspector/library/{template}", context)
+    response = render(request, f"inspector/library/{template}", context)
+    if request.headers.get("HX-Trigger") == FILTERS:  # a form names its empty fields, too
+        response["HX-Push-Url"] = reverse("home") + listing.address().removesuffix("?")
+    return response
 
 
 def listed(project: Project, listing: Listing, renaming: str = "") -> dict[str, Any]:

@@ -107,7 +107,7 @@ def test_a_changed_setting_is_replayed_and_compared(part_of, gap):
     assert "<html" not in text
     assert response["HX-Push-Url"] == gap.get_absolute_url() + "?window=100000"
     assert "100,000" in text
-    swapped = {"headline", "results", "about", "session-bar", "what-if"}
+    swapped = {"headline", "answers", "results", "about", "session-bar", "what-if"}
     assert set(re.findall(r'id="([a-z-]+)"[^>]* hx-swap-oob="true"', text)) == swapped
 
 
