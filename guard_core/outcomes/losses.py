@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
+from guard_core.costs import EVENT_COLUMNS, HAS_RESULT, IN_PAIR, STARTS_TURN, SYSTEM, USER
 from guard_core.events import Event, Role
 from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ints, Ledger
@@ -20,10 +20,11 @@ from guard_core.outcomes.sent import SentRequests
 from guard_core.summaries.continuation import repeats_request
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import SHORT, ViewSums, sums_of
-from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
+from guard_core.views import JOINED, Inserted, Rewritten, Segment, Span, View, common_length
 
 AT_ONCE = 1_000_000  # pairs of calls and results; ours: some 50 MB
 _CHANGED = Event(Role.USER, ())  # what a changed result says now is not asked
+_KNOWN_BY = tuple(name for name in EVENT_COLUMNS if name not in ("flags", "time_ms"))
 
 
 class Losses(msgspec.Struct, frozen=True):
@@ -127,7 +128,7 @@ def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> 
     if not size:
         return 0, 0
     stated = [rule for rule in rules if rule.event < int(sent.ledger.steps["at"][size - 1])]
-    ranges = texts.ranges(sent.view(size - 1)[0]).tolist()
+    ranges = texts.ranges(_in_place(sent.ledger, *sent.view(size - 1))).tolist()
     remaining = [rule for rule in stated if any(first <= rule.event < last for first, last in ranges)]
     return sum(rule.sentences for rule in stated), sum(rule.sentences for rule in remaining)
 
@@ -141,16 +142,54 @@ def _stretches(sent: SentRequests, pairs: Pairs) -> list[tuple[int, int]]:
 
 
 def _in_place(ledger: Ledger, view: View, epoch: int) -> View:
-    """A recorded view with the results that it has changed: a call whose result was cleared still has one."""
-    replaced = ledger.replaced_results(epoch)
-    if not replaced:
+    """A recorded view with what it has of the log under other names: the results that it has changed (a call whose
+    result was cleared still has one), messages that are only joined with others, and users' messages that the
+    compaction put in again, word for word."""
+    if epoch < 0:
         return view
-    return tuple(
-        Rewritten(replaced[segment.index], _CHANGED, "changed")
-        if isinstance(segment, Inserted) and segment.index in replaced
-        else segment
-        for segment in view
-    )
+    replaced, again = ledger.replaced_results(epoch), _put_in_again(ledger, epoch)
+    return tuple(_placed(segment, replaced, again) for segment in view)
+
+
+def _placed(segment: Segment, replaced: dict[int, int], again: dict[int, int]) -> Segment:
+    if isinstance(segment, Rewritten) and segment.reason == JOINED:
+        return Span(segment.event, segment.event + 1)
+    if not isinstance(segment, Inserted):
+        return segment
+    if segment.index in replaced:
+        return Rewritten(replaced[segment.index], _CHANGED, "changed")
+    event = again.get(segment.index)
+    return segment if event is None else Span(event, event + 1)
+
+
+def _put_in_again(ledger: Ledger, epoch: int) -> dict[int, int]:
+    """The users' messages of the log that a recorded compaction inserted again, by the number of the inserted one: the
+    last of them that are not taken yet. A message is known again by its costs, as in `Ledger.repeated`."""
+    base = ledger.bases[epoch]
+    inserted = list(zip(*(base.costs[name] for name in _KNOWN_BY), strict=True)) if base.costs.get("flags") else []
+    left: dict[tuple[int, ...], list[int]] = {}
+    again: dict[int, int] = {}
+    for index in reversed(range(len(inserted))):
+        if inserted[index] not in left:
+            events = _users_messages(ledger).get(inserted[index], [])
+            left[inserted[index]] = events[: bisect_left(events, base.at)]
+        if base.costs["flags"][index] & USER and base.costs["bytes"][index] and left[inserted[index]]:
+            again[index] = left[inserted[index]].pop()
+    return again
+
+
+def _users_messages(ledger: Ledger) -> dict[tuple[int, ...], list[int]]:
+    """The users' messages of a log by their costs, in its order."""
+    if "users' messages" not in ledger.derived:
+        messages: dict[tuple[int, ...], list[int]] = {}
+        flags = ledger.events["flags"]
+        places = np.flatnonzero((flags & USER > 0) & (flags & HAS_RESULT == 0))
+        rows = zip(*(ledger.events[name][places].tolist() for name in _KNOWN_BY), strict=True)
+        for place, row in zip(places.tolist(), rows, strict=True):
+            messages.setdefault(row, []).append(place)
+        ledger.derived["users' messages"] = messages
+    known: dict[tuple[int, ...], list[int]] = ledger.derived["users' messages"]
+    return known
 
 
 class _ViewLooks:

@@ -16,7 +16,7 @@ from guard_core.recordings import read as read_recording
 from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.views import Span, Synthetic
+from guard_core.views import JOINED, Inserted, Rewritten, Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import facts_of
 
@@ -105,6 +105,26 @@ def test_what_nobody_compacts_loses_nothing():
     facts = facts_of(long_talk())
     losses = losses_of(SentRequests.recorded(facts), rules_of(facts))
     assert (losses.requests_dropped, losses.rules_gone, losses.parted_steps) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("message", "dropped"),
+    [(user("Never push to main."), 1), (user("Never push to the main branch."), 2), (None, 1)],
+    ids=["put in again", "other words", "joined"],
+)
+def test_a_message_that_a_recorded_compaction_keeps_under_another_name_is_not_dropped(message, dropped):
+    """One that it inserts again word for word, or joins with its summary; the other request is in the summary alone."""
+    events = (user("Never push to main."), model("ok"), user("Fix the parser."), model("done"), user("more"))
+    summary = user("Summary: all is well.")
+    inserted = (summary,) if message is None else (message, summary)
+    again = (Inserted(0), Inserted(1))
+    view = (Inserted(0), Rewritten(0, summary, JOINED)) if message is None else again
+    cut = RecordedCompaction(4, Evidence.DECLARED, "summary", view, inserted)
+    calls = tuple(ModelCall(at=at, prompt_tokens=100) for at in (1, 3, 5))
+    facts = facts_of(session(*events, calls=calls, compactions=(cut,)))
+    losses = losses_of(SentRequests.recorded(facts), rules_of(facts))
+    assert (losses.requests, losses.requests_dropped) == (3, dropped)
+    assert (losses.rules, losses.rules_gone) == (1, dropped - 1)
 
 
 def test_rules_that_were_not_looked_for_are_not_counted():
