@@ -112,8 +112,8 @@ def _kept(goal: Goal, case: Case) -> list[tuple[int, Sequence[int]]]:
 
 
 def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) -> bool:
-    """Does every request have what some messages say, as it was written: of each message's turn, in which the policy
-    may repeat the message, or of all calls after it."""
+    """Does every request have what some messages say, as it was written: of each message's turn, or of all calls after
+    it. A message that the policy repeats is in the request, too."""
     ledger, sent = case.facts.ledger, SentRequests(case)
     users, ats = ledger.steps["user_event"], ledger.steps["at"]
     texts = Verbatim(ledger, np.unique([event for _, events in kept for event in events]))
@@ -124,7 +124,7 @@ def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) 
             return False
         first = int(wanted.argmax())
         for step in (first, *sent.changed[(sent.changed > first) & wanted[sent.changed]].tolist()):
-            if users[step] != message or not sent.repeats_request(step):
+            if sent.repeated[step] not in (message, *events):
                 looks.setdefault(step, []).append(np.array(events, dtype=np.int64))
     for step, some in looks.items():
         ranges = texts.ranges(sent.view(step)[0])

@@ -74,17 +74,10 @@ class SentRequests:
         steps = np.flatnonzero(repeating[self.trace.columns["head"]])
         steps = steps[steps >= compacted[0]]
         repeated[steps] = users[compacted[np.searchsorted(compacted, steps, side="right") - 1]]
-        for start, stop in self._repeating:
-            repeated[start:stop] = users[start]
+        for item in self.fired:
+            if item.record and item.record.in_turn:
+                repeated[item.step : item.record.turn_end] = users[item.step]
         return repeated
-
-    def repeats_request(self, step: int) -> bool:
-        """Does the policy repeat the message of the user whose turn it is, up to the end of that turn."""
-        return any(start <= step < stop for start, stop in self._repeating)
-
-    @cached_property
-    def _repeating(self) -> list[tuple[int, int]]:
-        return [(item.step, item.record.turn_end) for item in self.fired if item.record and item.record.in_turn]
 
     @property
     def trace(self) -> Trace | None:

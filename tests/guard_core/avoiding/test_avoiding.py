@@ -85,16 +85,26 @@ def check_said(facts, trace, goal):
         if user_event == goal.message or (goal.kind == "keeps_earlier_rules" and at > goal.message):
             sent = materialise(trace.view(step, at, facts.ledger), facts.session)
             texts = [getattr(part, "text", "") for event in sent for part in event.parts]
-            repeats = any(record.in_turn and record.step <= step < record.turn_end for record in trace.compactions)
-            assert any(goal.quote in text for text in texts) or (repeats and user_event == goal.message)
+            assert any(goal.quote in text for text in texts) or repeats(facts, trace, step, goal.message)
+
+
+def repeats(facts, trace, step, message):
+    """Does the policy send a message of the user again in the request of a step: up to the end of its turn, or in a
+    message of its own that the last compaction left."""
+    users, at = facts.ledger.steps["user_event"], int(facts.ledger.steps["at"][step])
+    before = [record for record in trace.compactions if record.step <= step and users[record.step] == message]
+    if any(record.in_turn and step < record.turn_end for record in before):
+        return True
+    again = any(getattr(part, "kind", "") == "request sent again" for part in trace.view(step, at, facts.ledger))
+    return again and bool(before) and before[-1] is [record for record in trace.compactions if record.step <= step][-1]
 
 
 def check_held(facts, trace, step, message):
     view = trace.view(step, int(facts.ledger.steps["at"][step]), facts.ledger)
     held = [part for part in view if isinstance(part, Span) and part.start <= message < part.stop]
-    repeats = any(record.in_turn and record.step <= step < record.turn_end for record in trace.compactions)
-    assert held or repeats
-    if held and not repeats:
+    is_repeated = repeats(facts, trace, step, message)
+    assert held or is_repeated
+    if held and not is_repeated:
         words = facts.session.events[message].parts[0].text
         assert any(
             words in getattr(part, "text", "") for sent in materialise(view, facts.session) for part in sent.parts
@@ -221,6 +231,16 @@ def test_another_message_that_quotes_the_rule_keeps_it_too(later):
     for facts in (plain, quoted):
         (answer,) = [item for item in avoid(facts, conclusions(facts)[0]) if item.goal.kind == kind]
         assert is_met(answer.goal, facts.replay(cut_away(facts, 2))) == (facts is quoted)
+
+
+def test_a_policy_that_sends_the_request_again_keeps_that_request_but_no_rule_of_an_earlier_turn():
+    facts = Facts.of(earlier_rules())
+    (crush,) = [way for way in ways(base_of(facts), POLICY) if way.policy == "crush"]
+    trace = replayed(facts, crush)
+    assert trace.compactions
+    met = {item.goal.kind: is_met(item.goal, facts.replay(trace)) for item in avoid(facts, conclusions(facts)[0])}
+    assert met["keeps"]
+    assert not met["keeps_earlier_rules"]
 
 
 def cut_away(facts, kept_from):
