@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from guard_core import defaults
+from guard_core.avoiding.cost import Cost, cost_of, cost_words, loses_more, recorded_case
 from guard_core.avoiding.goals import FITS, LASTS, QUIET, VERBATIM, Goal, goal_of, is_met, overflows, words
 from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, Base, Way, base_of, ways
 from guard_core.errors import GuardError
@@ -15,6 +18,7 @@ from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
 from guard_core.findings.claims import MODELLED_TOKENS, SAME_TURNS, Finding
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import counted, if_window, off_words, percent, window_assumptions
+from guard_core.outcomes.losses import StatedRule
 from guard_core.outcomes.outcome import rewrites
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
@@ -38,17 +42,41 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Remedy(msgspec.Struct, frozen=True):
-    """A way that reaches a goal, with what its replay came to. `rivals` counts the ways of its tier that reach it where
-    all were tried: other policies have no order of nearness, so the one with the fewest compactions is taken."""
+    """A way that reaches a goal, with what its replay came to and what it costs. `rivals` counts the ways of its tier
+    that reach it where all were tried: other policies have no order of nearness, so the gentlest is taken
+    (`_Reached.harm`). `loses_more`: than the recording, as every way of its tier that reaches the goal does."""
 
     way: Way
     outcome: Outcome
     sentence: str
     rivals: int = 0
+    cost: Cost | None = None
+    loses_more: bool = False
+
+
+class _Reached(NamedTuple):
+    """A way whose replay reaches a goal."""
+
+    way: Way
+    case: Case
+    cost: Cost
+    loses_more: bool
+
+    @property
+    def harm(self) -> tuple[bool, bool, int, int]:
+        """How gentle the replay is: first those that lose no more than the recording, of these those that send messages
+        as they were recorded, then by compactions and tokens."""
+        return (
+            self.loses_more,
+            bool(rewrites(SentRequests(self.case))),
+            len(self.case.fired),
+            self.cost.tokens_sent,
+        )
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What would have avoided some findings: the nearest way of each tier that reaches the goal.
+    """What would have avoided some findings: the nearest way of each tier that reaches the goal and loses no more than
+    the recording, else the nearest that reaches it.
 
     `kinds` and `steps` have one entry for each finding. `unchanged` is set where a replay under the unchanged rule
     reaches the goal already, so that no change can be credited. `tried` counts the replays. `sentence` says it all
@@ -63,6 +91,7 @@ class Answer(msgspec.Struct, frozen=True):
     sentence: str
     unchanged: Outcome | None = None
     assumptions: tuple[str, ...] = ()
+    recorded: Cost | None = None
 
 
 def avoid(
@@ -70,13 +99,15 @@ def avoid(
     findings: Iterable[Finding],
     base: Base | None = None,
     *,
+    rules: Sequence[StatedRule] | None = None,
     summarizer: Summarizer | None = None,
     forecast: Forecast | None = None,
     each: Each = lambda done: None,
 ) -> tuple[Answer, ...]:
     """An answer for each goal of some findings, in their order. Nothing where the window is contradicted.
 
-    `base` is what is changed, by default the rule of the recording's own agent. `forecast` is the engine's own error on
+    `base` is what is changed, by default the rule of the recording's own agent. `rules` are those that the log states
+    (`losses.stated_in`), None: the cost of a replay has none. `forecast` is the engine's own error on
     this session. `each` hears how many steps of all replays are done, often, and 0 before the first; what it raises
     ends the search.
     """
@@ -88,16 +119,25 @@ def avoid(
         return ()
     if summarizer is None and facts.ledger.usage_ratio is not None:
         summarizer = FixedSummaries(defaults.SUMMARY_BYTES)  # as Facts.simulation
-    search = _Search(facts, base or base_of(facts), summarizer, forecast or {}, each)
+    search = _Search(facts, base or base_of(facts), rules, summarizer, forecast or {}, each)
     return search.answers(wanted)
 
 
 class _Search:
     """The replays of one search, each made once."""
 
-    def __init__(self, facts: Facts, base: Base, summarizer: Summarizer | None, forecast: Forecast, each: Each) -> None:
-        self.facts, self.base, self.summarizer = facts, base, summarizer
+    def __init__(
+        self,
+        facts: Facts,
+        base: Base,
+        rules: Sequence[StatedRule] | None,
+        summarizer: Summarizer | None,
+        forecast: Forecast,
+        each: Each,
+    ) -> None:
+        self.facts, self.base, self.rules, self.summarizer = facts, base, rules, summarizer
         self.forecast, self.each = forecast, each
+        self.recorded = cost_of(recorded_case(facts), rules)
         self.tried = 0
 
     def answers(self, wanted: dict[Goal, list[Finding]]) -> tuple[Answer, ...]:
@@ -115,26 +155,32 @@ class _Search:
         )
 
     def _try(self, tier: str, goals: Sequence[Goal], remedies: dict[Goal, list[Remedy]]) -> None:
-        """Add the remedies of a tier: the first way that reaches a goal, of other policies the gentlest."""
+        """Add the remedies of a tier: the first way that reaches a goal and loses no more than the recording, else the
+        first that reaches it; of other policies the gentlest."""
         left = list(goals)
-        reaching: dict[Goal, list[tuple[Way, Case]]] = {goal: [] for goal in goals}
+        reaching: dict[Goal, list[_Reached]] = {goal: [] for goal in goals}
         if tier == WINDOW:  # what fits without a compaction needs no larger window
             without = self.facts.replay(self.facts.whole_log)
             left = [goal for goal in left if goal.kind != QUIET and not is_met(goal, without)]
         for way in ways(self.base, tier):
             if not left:
                 break
-            if (case := self._case(way)) is None:
+            if (case := self._case(way)) is None or not (met := [goal for goal in left if is_met(goal, case)]):
                 continue
-            for goal in [goal for goal in left if is_met(goal, case)]:
-                reaching[goal].append((way, case))
-            left = [goal for goal in left if tier == POLICY or not reaching[goal]]
+            cost = cost_of(case, self.rules)
+            reached = _Reached(way, case, cost, loses_more(cost, self.recorded))
+            for goal in met:
+                reaching[goal].append(reached)
+            left = [goal for goal in left if tier == POLICY or reached.loses_more or goal not in met]
         for goal, some in reaching.items():
             if some:
-                way, case = min(some, key=lambda item: _loss(item[1]))
-                rivals = [rival for _, rival in some] if tier == POLICY else []
-                sentence = self._sentence(goal, way, case, rivals)
-                remedies[goal].append(Remedy(way, _outcome(case), sentence, len(rivals)))
+                remedies[goal].append(self._remedy(goal, tier, some))
+
+    def _remedy(self, goal: Goal, tier: str, reaching: list[_Reached]) -> Remedy:
+        best = min(reaching, key=attrgetter("harm" if tier == POLICY else "loses_more"))
+        rivals = reaching if tier == POLICY else []
+        sentence = self._sentence(goal, best, rivals)
+        return Remedy(best.way, _outcome(best.case), sentence, len(rivals), best.cost, best.loses_more)
 
     def _unchanged(self) -> Case | None:
         kind = self.base.kind
@@ -183,15 +229,20 @@ class _Search:
             sentence,
             None if unchanged is None else _outcome(unchanged),
             (*window_assumptions(self.facts.window), SAME_TURNS, MODELLED_TOKENS),
+            self.recorded,
         )
 
-    def _sentence(self, goal: Goal, way: Way, case: Case, rivals: list[Case]) -> str:
-        """First what is reached by which change, then what the replay came to, then what that rests on."""
+    def _sentence(self, goal: Goal, reached: _Reached, rivals: list[_Reached]) -> str:
+        """First what is reached by which change, then what the replay came to and costs, then what that rests on."""
+        way, case = reached.way, reached.case
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
-        reached = _capitalised(_reached(goal, case, way.window))
         change = _change_words(way, self.base, self.facts.counts.total)
-        result = f"{reached} {change}{assumed}. {_capitalised(self._outcome_words(case))}."
-        return " ".join(filter(None, (result, self._basis_words(goal, case), _rival_words(rivals))))
+        result = (
+            f"{_capitalised(_reached(goal, case, way.window))} {change}{assumed}. "
+            f"{_capitalised(self._outcome_words(case))}."
+        )
+        cost = cost_words(case, reached.cost, self.recorded)
+        return " ".join(filter(None, (result, cost, self._basis_words(goal, case), _rival_words(rivals))))
 
     def _basis_words(self, goal: Goal, case: Case) -> str:
         """What the figures of a replay rest on, and what it cannot know."""
@@ -222,11 +273,6 @@ class _Search:
         return ""
 
 
-def _loss(case: Case) -> tuple[bool, int, int]:
-    """How gentle a replay is: first those that send messages as they were recorded, then by compactions and tokens."""
-    return bool(rewrites(SentRequests(case))), len(case.fired), int(case.tokens.sum())
-
-
 def _reached(goal: Goal, case: Case, window: int) -> str:
     """What a replay that reaches a goal has, as a clause: compactions that last, only where there are any; that there
     are none is said of the policy which never makes one already."""
@@ -235,19 +281,27 @@ def _reached(goal: Goal, case: Case, window: int) -> str:
     return words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, window)
 
 
-def _rival_words(rivals: list[Case]) -> str:
-    """How many other policies avoid a finding, and that of several the gentlest was taken (`_loss`), as a sentence."""
+def _rival_words(rivals: list[_Reached]) -> str:
+    """How many other policies avoid a finding, and that of several the gentlest was taken, as sentences."""
     if len(rivals) < 2:
         return ""
-    gentle = sum(not _loss(case)[0] for case in rivals)
-    fewest, *others = sorted(map(_loss, rivals))
-    equal = 1 + sum(other[:2] == fewest[:2] for other in others)
-    of = f"of the {gentle:,} that send messages as they were recorded, " if 0 < gentle < len(rivals) else ""
+    fewest, *others = sorted(item.harm for item in rivals)
+    alike = [item for item in (fewest, *others) if item[:2] == fewest[:2]]
+    traits = (
+        *(["lose no more than the recording"] if any(item[0] != fewest[0] for item in others) else []),
+        *(["send messages as they were recorded"] if any(item[1] for item in others) and not fewest[1] else []),
+    )
+    many = f"{len(rivals):,} other policies avoid this"
     which = "it is the one with the fewest compactions"
+    equal = sum(item[:3] == fewest[:3] for item in alike)
     if equal > 1:
-        few = counted(fewest[1], "compaction") if fewest[1] else "no compaction"
+        few = counted(fewest[2], "compaction") if fewest[2] else "no compaction"
         which = f"{equal:,} have {few}, and of these it sends the fewest tokens"
-    return f"{len(rivals):,} other policies avoid this; {of}{which}."
+    if not traits or len(alike) == len(rivals):
+        return f"{many}; {which}."
+    if len(alike) == 1:
+        return f"{many}; it is the only one of them to {' and to '.join(traits)}."
+    return f"{many}; {len(alike):,} of them {' and '.join(traits)}. Of these, {which}."
 
 
 def _capitalised(words: str) -> str:

@@ -10,6 +10,7 @@ from guard_core.avoiding import avoid, base_of, nothing_words
 from guard_core.cli import plain
 from guard_core.estimation.forecast import forecast
 from guard_core.findings import Facts, conclusions
+from guard_core.outcomes.losses import stated_in
 from guard_core.sessions import Session
 from guard_core.summaries.sizes import get_summarizer
 
@@ -46,6 +47,7 @@ def _report(session: Session, args: argparse.Namespace) -> dict[str, Any]:
         facts,
         findings,
         base,
+        rules=stated_in(session.events, facts.ledger),
         summarizer=None if args.summary == "recorded" else get_summarizer(args.summary, facts.ledger),
         forecast={} if simulated else forecast(facts.ledger),
     )

@@ -16,6 +16,7 @@ from inspector.models import Session
 from inspector.replays import stored
 from inspector.replays.analysis import ReplayUnderWay, TooLong, budget, facts_of
 from inspector.replays.choice import Choice, parse_choice, plain
+from inspector.replays.comparing import rules_of
 from inspector.replays.messages import AVOID, Task
 from inspector.replays.processes import REPLAYS
 from inspector.storage import convert, explanations
@@ -111,6 +112,7 @@ def _stored_or_made(row: Session, each: Callable[[int], object]) -> Answers:
     if (known := stored.load(place, Answers)) is not None:
         return known
     facts = facts_of(row)
-    answers = Answers(avoid(facts, facts.conclusions, forecast=forecast, each=each))
+    rules = rules_of(row, facts, each)
+    answers = Answers(avoid(facts, facts.conclusions, rules=rules, forecast=forecast, each=each))
     stored.store(place, answers)
     return answers

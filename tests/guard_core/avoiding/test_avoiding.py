@@ -12,9 +12,11 @@ import pytest
 from guard_core import defaults
 from guard_core.__main__ import main
 from guard_core.avoiding import avoid, base_of, nothing_words
+from guard_core.avoiding.cost import cost_of, loses_more, recorded_case
 from guard_core.avoiding.goals import is_met
-from guard_core.avoiding.ways import POLICY, SETTING, TIERS, WINDOW, ways
+from guard_core.avoiding.ways import POLICY, SETTING, TIERS, WINDOW, Base, ways
 from guard_core.findings import Facts, conclusions
+from guard_core.outcomes.losses import stated_in
 from guard_core.outcomes.outcome import rewrites
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import POLICIES, get_policy
@@ -76,6 +78,28 @@ def check_goal(goal, facts, trace):
                 check_held(facts, trace, step, goal.message)
     if goal.kind in ("keeps_rules", "keeps_earlier_rules"):
         check_said(facts, trace, goal)
+
+
+def check_cost(remedy, facts, trace):
+    """How many requests it drops is counted message by message, in every request behind them."""
+    users = sorted({int(event) for event in facts.ledger.steps["user_event"] if event >= 0})
+    ats = facts.ledger.steps["at"].tolist()
+    dropped = [
+        message
+        for message in users
+        if not all(is_sent(facts, trace, step, message) for step, at in enumerate(ats) if at > message)
+    ]
+    assert remedy.cost.dropped == len(dropped)
+    assert remedy.cost.tokens_sent == remedy.outcome.tokens_sent
+    if trace.compactions:
+        assert f"It drops {len(dropped):,} of {remedy.cost.requests:,} user request" in remedy.sentence
+        assert f"sends {remedy.cost.tokens_sent:,} tokens in all" in remedy.sentence
+
+
+def is_sent(facts, trace, step, message):
+    view = trace.view(step, int(facts.ledger.steps["at"][step]), facts.ledger)
+    held = any(isinstance(part, Span) and part.start <= message < part.stop for part in view)
+    return held or repeats(facts, trace, step, message)
 
 
 def check_said(facts, trace, goal):
@@ -159,7 +183,8 @@ def cases():
 def check_wording(sentence):
     """The result and the change come first, then what the replay came to, then what that rests on: each short."""
     result, figures, basis = re.fullmatch(
-        r"(.+?)\. ((?:No overflow|[\d,]+ overflow).+?)\. (Replayed over the same messages.+)", sentence
+        r"(.+?)\. ((?:No overflow|[\d,]+ overflow).+?)\. ((?:It drops .+? )?Replayed over the same messages.+)",
+        sentence,
     ).groups()
     assert re.search(r"\b(with|without|under) ", result)
     parts = (result, figures, *basis.split(". "))
@@ -170,13 +195,14 @@ def check_wording(sentence):
 def test_every_remedy_reaches_its_goal_in_a_replay_of_its_own(name, built):
     facts = Facts.of(built)
     findings, _ = conclusions(facts)
-    for answer in avoid(facts, findings):
+    for answer in avoid(facts, findings, rules=stated_in(built.events, facts.ledger)):
         assert answer.remedies or answer.sentence
         assert len(answer.kinds) == len(answer.steps) >= 1
         for remedy in answer.remedies:
             trace = replayed(facts, remedy.way)
             check_outcome(trace, remedy.outcome)
             check_goal(answer.goal, facts, trace)
+            check_cost(remedy, facts, trace)
             assert f"{len(trace.compactions):,} compaction" in remedy.sentence or not trace.compactions
             assert f"{remedy.outcome.peak:,} tokens" in remedy.sentence
             check_wording(remedy.sentence)
@@ -303,26 +329,63 @@ def reading(turns, *, tokens, size):
     return session(*events, calls=tuple(calls))
 
 
-def test_the_policy_that_is_named_has_the_fewest_compactions_of_those_that_it_is_said_to_be_among():
+def test_the_policy_that_is_named_loses_least_and_has_the_fewest_compactions_of_those_that_it_is_said_to_be_among():
     facts = Facts.of(reading(12, tokens=lambda turn: 5_000 + 16_000 * turn, size=60_000), judge(190_000))
     (answer,) = avoid(facts, conclusions(facts)[0])
     (remedy,) = [item for item in answer.remedies if item.way.tier == POLICY]
-    reaching, sent = {}, {}
+    recorded, reaching, sent = cost_of(recorded_case(facts), None), {}, {}
     for way in ways(base_of(facts), POLICY):
         case = facts.replay(replayed(facts, way))
         if is_met(answer.goal, case):
-            reaching[way.label] = len(case.fired), bool(rewrites(SentRequests(case)))
+            more = loses_more(cost_of(case, None), recorded)
+            reaching[way.label] = len(case.fired), more, bool(rewrites(SentRequests(case)))
             sent[way.label] = int(case.tokens.sum())
-    gentle = {label: fired for label, (fired, rewritten) in reaching.items() if not rewritten}
+    gentle = {label: fired for label, (fired, more, rewritten) in reaching.items() if not more and not rewritten}
     assert 1 < len(gentle) < len(reaching) == remedy.rivals
+    assert any(more for _, more, _ in reaching.values())
     fewest = min(gentle.values())
     equal = [label for label, fired in gentle.items() if fired == fewest]
-    assert len(equal) > 1
     which = f"{len(equal)} have {fewest} compaction, and of these it sends the fewest tokens"
-    of = f"of the {len(gentle)} that send messages as they were recorded, {which}"
-    assert f" {len(reaching)} other policies avoid this; {of}." in remedy.sentence
+    which = which if len(equal) > 1 else "it is the one with the fewest compactions"
+    traits = "lose no more than the recording and send messages as they were recorded"
+    assert f" {len(reaching)} other policies avoid this; {len(gentle)} of them {traits}. Of these, {which}." in (
+        remedy.sentence
+    )
     assert remedy.way.label in equal
     assert sent[remedy.way.label] == min(sent[label] for label in equal)
+    assert not remedy.loses_more
+
+
+def test_an_offer_that_loses_more_than_the_recording_says_so():
+    facts = Facts.of(bundled("small-window"))
+    answers = avoid(facts, conclusions(facts)[0], rules=stated_in(facts.session.events, facts.ledger))
+    (remedy,) = [item for item in answers[0].remedies if item.way.tier == POLICY]
+    assert remedy.loses_more
+    figures = f"sends {remedy.outcome.tokens_sent:,} tokens in all (recorded: {answers[0].recorded.tokens_sent:,})"
+    assert f"{figures}. The model has far less to read than it had." in remedy.sentence
+
+
+def test_a_setting_that_loses_no_more_is_offered_before_a_nearer_one_that_does():
+    """Of the windows that Claude Code can be set to, 100,000 is tried first; its requests have less than half of what
+    the recording sent."""
+    cut = compaction(62, tokens_before=189_000)
+    grown = exchange(
+        66,
+        tokens=lambda turn: 3_000 + 3_000 * turn if turn < 62 else 20_000 + 3_000 * (turn - 62),
+        compactions=(cut,),
+        window=Sourced(200_000, Provenance.RECORDER),
+        size=12_000,
+    )
+    facts, base = Facts.of(grown), Base(POLICIES["claude-code"], {}, 200_000, "Claude Code")
+    (answer,) = [item for item in avoid(facts, conclusions(facts)[0], base) if item.goal.kind == "has_room"]
+    (remedy,) = [item for item in answer.remedies if item.way.tier == SETTING]
+    reaching = {}
+    for way in ways(base, SETTING):
+        if way.name == "auto_compact_window":
+            case = facts.replay(replayed(facts, way))
+            reaching[way.new] = is_met(answer.goal, case) and loses_more(cost_of(case, None), answer.recorded)
+    assert list(reaching.items())[:2] == [(100_000, True), (150_000, False)]
+    assert (remedy.way.name, remedy.way.new, remedy.loses_more) == ("auto_compact_window", 150_000, False)
 
 
 def test_no_larger_window_is_named_where_no_compaction_in_the_present_one_avoids_the_finding():
