@@ -288,6 +288,7 @@ def _rule(case: Case, finding: Finding) -> str:
     whole = sentence.format(words if numbers["is_whole"] else f"{words} …")
     if (more := len(whole.split()) - MOST_WORDS) <= 0:
         return whole
+    more += bool(numbers["is_whole"])  # the mark of what is left out counts as a word
     return sentence.format(f"{' '.join(words.split()[:-more])} …")
 
 

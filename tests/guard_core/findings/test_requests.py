@@ -395,6 +395,15 @@ def test_a_rule_that_is_said_again_or_lost_with_its_request_is_no_finding_of_its
     assert rules_lost(talk(compaction(3, summary=summary), after=after, ask=f"{PORT} {ON_LEGACY}")) == []
 
 
+def test_the_verdict_on_a_lost_rule_has_room_for_the_mark_behind_its_words():
+    """Of a rule of so many words one more is left out, for the mark counts as a word."""
+    rule = "Always run the whole linter over each file, by hand, before."
+    facts = Facts.of(talk(compaction(3, summary=f'The user: "{PORT}"'), ask=f"{PORT} {rule}"))
+    sentence = recorded_verdict(facts, recorded_findings(facts)).sentence
+    assert len(sentence.split()) == 25
+    assert 'rule "Always run the whole linter over …"' in sentence
+
+
 def test_a_message_of_rules_alone_has_no_task_that_stays():
     assert rules_lost(talk(compaction(3, summary=ON_TESTS), ask=f"{ON_LEGACY} {ON_TESTS}")) == []
 
