@@ -27,7 +27,14 @@ from guard_core.checker.story import Story, Wrong, agree, holds, number, own_tex
 from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, ToolCallPart, ToolResultPart, part_text
 from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn, says_something
-from guard_core.facts.texts import common_words, content_words, conveys, paraphrases, split_sentences
+from guard_core.facts.texts import (
+    common_words,
+    content_words,
+    conveys,
+    instructions_in,
+    paraphrases,
+    split_sentences,
+)
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -400,9 +407,16 @@ def rule_lost(story: Story, finding: Finding) -> None:
     if not rule.startswith(str(number(finding, "rule"))) or not number(finding, "rule"):
         raise Wrong("that is not the rule that was lost first")
     agree(finding, is_whole=finding.numbers["rule"] == rule, last=later[-1])
+    _says_how_much(finding, rule)
     same("count", finding.count, len(lost))
     same("compaction", number(finding, "compaction"), [i for i in removals if story.first_call_after(i) <= step][-1])
     same("step", finding.step, step)
+
+
+def _says_how_much(finding: Finding, rule: str) -> None:
+    """Is a summary said to paraphrase not all of a rule that has several instructions, and none of any other."""
+    if ("paraphrases all of it" in finding.sentence) != (len(instructions_in(rule)) > 1):
+        raise Wrong("a summary may say one instruction of several, and of a rule with one it says all or nothing")
 
 
 def earlier_rule_lost(story: Story, finding: Finding) -> None:
@@ -429,6 +443,7 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
     if not rule.startswith(str(number(finding, "rule"))) or not number(finding, "rule"):
         raise Wrong("that is not the rule that is named first")
     agree(finding, message=message, is_whole=finding.numbers["rule"] == rule, is_universal=not is_open)
+    _says_how_much(finding, rule)
     if is_open != (finding.severity == INFO) or is_open != ("It does not say whether" in finding.sentence):
         raise Wrong("the rule says that it holds for later turns, or does not, and the claim says otherwise")
     fired = [i for i in range(len(story.compactions)) if 0 <= story.compaction(i).step <= step]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from guard_core.quoting import HAN, HANGUL, KANA, normalised, readings
@@ -11,8 +12,8 @@ from guard_core.quoting import HAN, HANGUL, KANA, normalised, readings
 # its content words. Measured on the 50 summaries that a person labelled in COMPINT (arXiv 2608.11242, github
 # ZhiqiEliWang/compaction-integrity, judge_robustness_eval/balanced_blind_labeled.jsonl), and on each of them with 14
 # sentences that its session never had: `python -m tests.benchmarks.measure_paraphrase FILE` measures both again.
-# Over a whole summary the share agrees with 49 of 50, too, but takes 53 of 700 other sentences for paraphrased, and
-# more of them the longer the summary is.
+# Over a whole summary the share agrees with 48 of 50, and takes 68 of 700 other sentences for paraphrased, and more of
+# them the longer the summary is.
 PASSAGE = 3
 PARAPHRASE_CUT = 0.41
 # A request is said again in other words by more of each of its sentences: what was done about it is about the same
@@ -25,7 +26,7 @@ FEWEST_SHORT = 2  # ours: one word is in many passages
 # in Chinese, Japanese and Korean so many are found, and of their other 270 pairs none is.
 FEWEST_UNSPACED = 3
 UNSPACED_PAIRS, UNSPACED_FOUND, UNSPACED_OTHERS = 30, 27, 270
-LABELLED, AGREES, AGREES_HELD_OUT, OTHERS, FALSE_OF_OTHERS = 50, 49, 49, 700, 9
+LABELLED, AGREES, AGREES_HELD_OUT, OTHERS, FALSE_OF_OTHERS = 50, 50, 50, 700, 13
 # Words that any English text has, so that sharing them says nothing: articles, pronouns, prepositions, auxiliaries and
 # the words that make a sentence a rule. Ours.
 _COMMON = frozenset(
@@ -124,6 +125,26 @@ _CLAUSE_END = re.compile(
     r"[;:]\s+|,\s*(?:and|but|or|und|aber|oder|sowie|et|mais|ou|y|pero|o|e|mas|ma)?\s+"
     r"|\s(?:and|but|und|aber|sowie|et|mais|y|pero|mas)\s|[；，、]"
 )
+# What begins another instruction behind a conjunction or a semicolon, so that a sentence has two, "never edit it by
+# hand and run the linter"; and what begins an exception. Ours: words of rules, and verbs of requests (`instructions`)
+# that begin no clause of a report.
+_SECOND = re.compile(
+    r"(?:;\s+|,?\s+(?:and|but|then|and then|und|aber|et|mais|y|pero|и|но)\s+|,\s+)"
+    r"(?=(?:please |also |then |you (?:must|should) |we (?:must|should) )?(?:never|always|do not|don['’]?t|avoid"
+    r"|make sure|ensure|must|add|apply|ask|build|change|check|commit|copy|create|delete|document"
+    r"|explain|fix|implement|include"
+    r"|install|keep|leave|list|merge|migrate|move|open|port|prefer|print|push|put|read|refactor|remove|rename|replace"
+    r"|report|restore|return|review|rewrite|run|save|send|show|sort|start|stop|test|translate|update|use|verify|wrap"
+    r"|write|nie|niemals|immer|jamais|toujours|nunca|siempre|никогда|всегда)\b)"
+    r"|,?\s+(?=(?:unless|except)\b)",
+    re.IGNORECASE,
+)
+# What a clause begins with that says when or where the instruction behind it holds. Ours.
+_DEPENDS = re.compile(
+    r"\W*(?:when(?:ever)?|if|before|after|while|once|until|unless|as|since|for|in|on|at|with|wenn|bevor|nach|vor|bei|quand"
+    r"|si|avant|après|cuando|antes|después|если|когда|перед|после)\b",
+    re.IGNORECASE,
+)
 _FROM_NOW_ON = frozenset("now future general time whenever jetzt künftig zukunft".split())  # noqa: SIM905
 _LETTER = re.compile(r"[^\W\d_]")
 LAST_LATIN = "\u024f"  # of the letters with accents of European languages (Latin Extended-B)
@@ -131,7 +152,26 @@ LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much a
 FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script has of others, in names and quotations
 FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
 MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
-_ENDINGS = ("ing", "ed", "es", "s", "e")  # taken off where at least three letters remain
+# Endings of words in Latin script that are taken off, and how many letters have to remain: ours. They are those of
+# inflected words, and of nouns of what verbs and adjectives say ("deployment", "flakiness", "parser").
+_ENDINGS = (("ness", 4), ("ment", 5), ("ing", 3), ("ion", 4), ("ed", 3), ("er", 4), ("en", 4), ("e", 3), ("at", 5))
+# What endings do not tell of verbs that requests often have; "found" is how reports begin, too. Ours.
+_IRREGULAR = {
+    "used": "use", "using": "use", "ran": "run", "wrote": "write", "kept": "keep", "built": "build", "sent": "send",
+    "left": "leave", "chosen": "choose", "chose": "choose",
+    "rewrote": "rewrite", "rebuilt": "rebuild", "hid": "hide", "hidden": "hide", "shown": "show", "drew": "draw",
+}  # fmt: skip
+_IRREGULAR_STEMS = frozenset("use run writ keep build send leav choos rewrit rebuild hid show draw".split())  # noqa: SIM905
+# The same of Cyrillic, the longest first: of nouns, adjectives and verbs.
+_CYRILLIC_ENDINGS = tuple(
+    """
+    ениями ениях ением ениям ений ения ению ение ете ите ать ять ить еть ами ями ого его ому ему ыми ими ией иям
+    ием иях ешь ишь ют ут ят ат ов ев ей ой ый ий ая яя ое ее ые ие ых их ую юю ым им ом ем ам ям ах ях ия ию ть ти
+    ла ло ли а я о е и ы у ю ь й
+    """.split()  # noqa: SIM905
+)
+_IS_CYRILLIC = re.compile(r"[\u0400-\u04ff]+")
+LEAST_STEM = 3  # letters that remain of a word without its ending
 
 
 def split_sentences(text: str) -> list[str]:
@@ -211,10 +251,28 @@ def _korean_pairs(word: str) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    if word.isascii():
-        for ending in _ENDINGS:
-            if word.endswith(ending) and len(word) - len(ending) >= 3:
-                return word[: -len(ending)]
+    """A word without common endings, so that its inflected forms are one: "commits" and "committing", "copy" and
+    "copied", "migrate" and "migration"."""
+    if _IS_CYRILLIC.fullmatch(word):
+        return _without(word, [(ending, LEAST_STEM) for ending in _CYRILLIC_ENDINGS])
+    stem = word.removesuffix("'s")
+    stem = _IRREGULAR.get(stem, stem)
+    if stem.endswith("ies") and len(stem) > LEAST_STEM + 1:
+        stem = f"{stem[:-3]}y"
+    elif stem.endswith("s") and not stem.endswith("ss") and len(stem) > LEAST_STEM:
+        stem = stem[:-1]
+    while (shorter := _without(stem, _ENDINGS)) != stem:
+        stem = shorter
+    if len(stem) > LEAST_STEM and stem[-1] == stem[-2]:  # "committ(ing)"
+        stem = stem[:-1]
+    return f"{stem[:-1]}i" if stem.endswith("y") and len(stem) > LEAST_STEM else stem
+
+
+def _without(word: str, endings: Sequence[tuple[str, int]]) -> str:
+    """A word without the first of these endings that it has, if so many letters remain."""
+    for ending, least in endings:
+        if word.endswith(ending) and len(word) - len(ending) >= least:
+            return word[: -len(ending)]
     return word
 
 
@@ -235,11 +293,31 @@ def shared_words(sentence: str, text: str) -> float:
 
 def paraphrases(text: str, sentence: str, cut: float = PARAPHRASE_CUT) -> bool:
     """Does a summary say what a sentence says in other words, as far as its content words show: a share of them in one
-    passage, or, of a sentence of several clauses, a larger share of each clause in a passage of its own."""
+    passage, or, of a sentence of several clauses, a larger share of each clause in a passage of its own; and of a
+    sentence that gives several instructions, or an exception, PARAPHRASE_CUT of each."""
     fewest = FEWEST_UNSPACED if has_unspaced(sentence) else FEWEST_WORDS
     if len(content_words(sentence)) < fewest:
         return False
-    return shared_words(sentence, text) >= cut or _says_each_clause(text, sentence)
+    if shared_words(sentence, text) < cut and not _says_each_clause(text, sentence):
+        return False
+    return all(shared_words(one, text) >= PARAPHRASE_CUT for one in instructions_in(sentence))
+
+
+def instructions_in(sentence: str) -> list[str]:
+    """The instructions that a sentence gives, "never edit it by hand" and "run the linter", and its exception. One of a
+    single word of content belongs to the one before it, "use four spaces, never tabs", and one to what it depends on,
+    "when you cite something, use the primary source"."""
+    parts: list[str] = []
+    start = 0
+    for mark in (*_SECOND.finditer(sentence), None):
+        part = sentence[start : mark.start() if mark else len(sentence)]
+        is_whole = parts and not _DEPENDS.match(parts[-1])
+        if parts and (not is_whole or min(len(content_words(one)) for one in (parts[-1], part)) < FEWEST_SHORT):
+            parts[-1] = f"{parts[-1]} {part}"
+        else:
+            parts.append(part)
+        start = mark.end() if mark else start
+    return parts
 
 
 def conveys(text: str, sentence: str) -> bool:
@@ -317,4 +395,5 @@ def restates(text: str, request: str) -> bool:
 
 def _may_share(sentence: str, letters: str) -> bool:
     words = content_words(sentence)
-    return sum(word in letters for word in words) >= RESTATED_CUT * len(words)
+    found = sum(word in _IRREGULAR_STEMS or word[: max(1, len(word) - 1)] in letters for word in words)
+    return found >= RESTATED_CUT * len(words)  # the last letter of a stem may be another one: "copi(ed)"

@@ -33,7 +33,8 @@ METHOD = (
     (
         "Paraphrased",
         f"{PASSAGE} consecutive sentences that a compaction inserted have at least {100 * PARAPHRASE_CUT:.0f} % of the "
-        f"content words, or, of a sentence of several clauses, {100 * RESTATED_CUT:.0f} % of those of each clause (of "
+        "content words (inflected forms are the same word), "
+        f"or, of a sentence of several clauses, {100 * RESTATED_CUT:.0f} % of those of each clause (of "
         f"{CLAUSE_WORDS} content words or more). For an instruction of fewer than {FEWEST_WORDS} content words the "
         "passage must have all of them; other short texts must be quoted. "
         "In Chinese, Japanese and Korean text, pairs of characters are words, and at least "
@@ -51,7 +52,8 @@ METHOD = (
     (
         "Limits",
         "Words are compared, not meaning. Synonyms are not recognised and count as gone, while a negated sentence "
-        "counts as the same, as does one without its exception or its last clause. Where a summary is in another "
+        "counts as the same. Of a sentence that gives several instructions, or has an exception, each must be found, "
+        "as far as they are joined by words such as and, but, never or unless. Where a summary is in another "
         "language or script than a sentence, its words cannot be compared: the sentence is perhaps translated. "
         "Instructions are recognised by their wording (must, never, only, please …) in English, German, French, "
         "Spanish, Portuguese, Italian, Dutch, Polish, Russian, Arabic, Chinese, Japanese and Korean; others, and those "

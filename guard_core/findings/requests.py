@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from guard_core.counts import CountedCompaction
 from guard_core.facts.instructions import is_universal, outlasts_its_turn
+from guard_core.facts.texts import instructions_in
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.findings.presence import (
@@ -71,9 +72,14 @@ def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
     sentence = (
         f'Your rule "{numbers["rule"]}{cut}" (message {words.message + 1:,}) left the context at {at_step(step)} '
         f"({compactions_words([by.compaction])}), while the task stayed: up to {at_step(numbers['last'])}, the end of "
-        f"that turn, no request quotes it, and no summary paraphrases it.{more}"
+        f"that turn, no request quotes it, and no summary paraphrases {_all_of(rule.text)}.{more}"
     )
     return Finding("rule_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
+
+
+def _all_of(rule: str) -> str:
+    """A rule that no summary paraphrases: of one with several instructions a summary may say some."""
+    return "all of it" if len(instructions_in(rule)) > 1 else "it"
 
 
 class RuleLoss(NamedTuple):
@@ -134,7 +140,7 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
     sentence = (
         f'Your rule "{numbers["rule"]}{cut}" (message {message + 1:,}) left the context at {at_step(step)} '
         f"({compactions_words([removal.compaction])}), in a later turn: no request since quotes it, and no summary "
-        f"paraphrases it.{scope}{more}"
+        f"paraphrases {_all_of(rule.text)}.{scope}{more}"
     )
     severity = WARNING if is_standing else INFO
     return [Finding("earlier_rule_lost", severity, step, sentence, numbers, (), (step,), len(lost))]

@@ -9,6 +9,7 @@ from guard_core.facts.texts import (
     UNSPACED_OTHERS,
     UNSPACED_PAIRS,
     content_words,
+    instructions_in,
     paraphrases,
     quotes,
     shared_words,
@@ -115,6 +116,47 @@ def test_a_sentence_of_several_clauses_may_be_said_one_here_and_one_there():
         f"{parser}\n{state}", "Never edit vendored files by hand, and write migrations with rollbacks."
     )
     assert not paraphrases(state, rule)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "parts"),
+    [
+        ("Never edit it by hand and always run the linter.", ["Never edit it by hand", "always run the linter."]),
+        ("Use four spaces, never tabs.", ["Use four spaces, never tabs."]),
+        ("When you cite a paper, use the primary source.", ["When you cite a paper, use the primary source."]),
+        ("Never push to main unless two people agree.", ["Never push to main", "unless two people agree."]),
+        ("Write numbers as words, not as digits.", ["Write numbers as words, not as digits."]),
+    ],
+)
+def test_a_sentence_gives_the_instructions_that_can_be_followed_apart(sentence, parts):
+    assert list(map(content_words, instructions_in(sentence))) == list(map(content_words, parts))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "commit commits committing committed",
+        "copy copies copied copying",
+        "migrate migration migrations migrating",
+        "document documented documentation documents",
+        "deploy deployment deployed",
+        "flaky flakiness",
+        "parse parser parsing",
+        "use used using uses",
+        "write writes written wrote",
+        "schreiben schreibe",
+        "тест тесты тестов тестами",
+    ],
+)
+def test_inflected_forms_are_one_word(words):
+    assert len({content_words(word) for word in words.split()}) == 1
+
+
+@pytest.mark.parametrize(
+    "words", ["test text", "port part", "branch brand", "legacy legal", "main mail"]
+)
+def test_words_that_only_look_alike_are_two(words):
+    assert len({content_words(word) for word in words.split()}) == 2
 
 
 def test_few_words_are_never_a_paraphrase():

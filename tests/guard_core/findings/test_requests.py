@@ -356,6 +356,25 @@ def test_a_short_request_is_said_by_a_passage_with_each_of_its_words(said, is_re
     assert check(built, [lie], judge_session(built))
 
 
+@pytest.mark.parametrize(
+    ("ask", "said", "is_restated"),
+    [
+        ("Fix the flaky tests", "State: fixing flakiness of the test suite.", True),
+        ("Migrate the database", "Goal: a database migration. No table is ready yet.", True),
+        ("Rename two columns, please", "Two columns are being renamed.", True),
+        ("Deploy it to staging", "The deployment to staging is under way.", True),
+        ("Почини тесты парсера", "Цель: починить тест парсеров.", True),
+        ("Fix the flaky tests", "State: the test suite was read, and the flakes of snow fall.", False),
+        ("Migrate the database", "Goal: the database of migrants is to be read.", False),
+    ],
+)
+def test_a_short_request_is_said_in_inflected_words_too(ask, said, is_restated):
+    built = talk(compaction(3, summary=said), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["restated"]) == ("info" if is_restated else "warning", is_restated)
+    assert check(built, [finding], judge_session(built)) == []
+
+
 PORT = "Please port the importer to the new reader."
 ON_LEGACY, ON_TESTS = "You must never touch the file legacy.py.", "Always run the linter before a commit."
 
@@ -393,6 +412,30 @@ def test_a_rule_that_a_summary_leaves_out_while_it_has_the_task_is_lost():
 )
 def test_a_rule_that_is_said_again_or_lost_with_its_request_is_no_finding_of_its_own(summary, after):
     assert rules_lost(talk(compaction(3, summary=summary), after=after, ask=f"{PORT} {ON_LEGACY}")) == []
+
+
+BOTH = "Never edit the vendored files by hand and always run the linter before committing."
+EXCEPT = "Never push to the main branch unless the release manager agrees."
+
+
+@pytest.mark.parametrize(
+    ("rule", "said", "is_lost"),
+    [
+        (BOTH, "Editing the vendored files by hand is forbidden.", True),
+        (BOTH, "Run the linter before each commit.", True),
+        (BOTH, "Editing vendored files by hand is forbidden; the linter runs before each commit.", False),
+        (EXCEPT, "No pushing to the main branch.", True),
+        (EXCEPT, "No pushing to the main branch without the release manager's agreement.", False),
+    ],
+)
+def test_a_rule_of_which_a_summary_says_one_half_alone_is_lost(rule, said, is_lost):
+    built = talk(compaction(3, summary=f'The user: "{PORT}" {said}'), ask=f"{PORT} {rule}")
+    found = rules_lost(built)
+    assert [item.numbers["rule"] for item in found] == ([rule] if is_lost else [])
+    for finding in found:
+        assert finding.sentence.endswith("no request quotes it, and no summary paraphrases all of it.")
+        lie = replace(finding, sentence=finding.sentence.replace("all of it", "it"))
+        assert check(built, [lie], judge_session(built))
 
 
 def test_the_verdict_on_a_lost_rule_has_room_for_the_mark_behind_its_words():
