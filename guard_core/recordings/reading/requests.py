@@ -41,6 +41,7 @@ from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.refusals import stated_sizes
 from guard_core.recordings.reading.summary_words import begins_with_summary, is_empty_summary
+from guard_core.recordings.reading.system_summaries import is_text, summary_behind
 from guard_core.sessions import (
     ANSWER_LIMIT,
     BEGINS_WITH_SUMMARY,
@@ -791,6 +792,7 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
     """
     threads: list[Thread] = []
     latest: Thread | None = None  # of several calls that had the last request
+    requests = _with_summaries_apart(requests)
     keys = _keys_of(requests)
     for index, request in enumerate(requests):
         thread = _thread_for(threads, requests, keys, index)
@@ -858,6 +860,28 @@ def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
             main.side_calls.extend(_placed(call, main) for call in beside)
             main.failed_again += thread.failed_again
     return sessions
+
+
+def _with_summaries_apart(requests: list[Request]) -> list[Request]:
+    """The requests, with a summary that a client wrote behind its system prompt as their first message: it takes the
+    place of messages, and is compared and searched as one that stands among them is."""
+    known: dict[tuple[Part, ...] | None, None] = {}  # the system prompts so far, without such summaries
+    parted: dict[tuple[Part, ...] | None, tuple[tuple[Part, ...] | None, Event] | None] = {}
+    apart = []
+    for request in requests:
+        system = request.system
+        if request.declared is not None or request.lost or not is_text(system):
+            apart.append(request)
+            continue
+        if system not in known and system not in parted:
+            parted[system] = summary_behind(system, list(known)[-LATEST_THREADS:])
+        if (found := parted.get(system)) is None:
+            known.setdefault(system)
+            apart.append(request)
+        else:
+            messages = (found[1], *request.messages)
+            apart.append(msgspec.structs.replace(request, system=found[0], messages=messages))
+    return apart
 
 
 def _keys_of(requests: list[Request]) -> list[list[bytes]]:
