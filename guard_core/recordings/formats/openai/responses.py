@@ -120,6 +120,11 @@ def _is_ours(values: Any, *, needs_own: bool = True) -> bool:
     return own and len(known) * 2 > len(values)
 
 
+def are_items(value: Any) -> bool:
+    """Is it a list of items, at least one of which only this API has?"""
+    return any(map(_is_own_item, fields.objects(value)))
+
+
 def _is_item(value: JSON) -> bool:
     return _is_own_item(value) or (fields.text(value, "type") in {"", "message"} and "role" in value)
 

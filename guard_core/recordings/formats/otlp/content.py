@@ -21,6 +21,7 @@ from guard_core.events import (
 )
 from guard_core.recordings.formats import anthropic_messages
 from guard_core.recordings.formats.langchain import messages as langchain_messages
+from guard_core.recordings.formats.openai import responses
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.fields import JSON
@@ -34,6 +35,8 @@ _BEDROCK = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "imag
 _GOOGLE = frozenset(  # the keys of Google's parts
     ("text", "function_call", "functionCall", "function_response", "functionResponse", "inline_data", "inlineData")
 )
+_VERCEL = frozenset(("tool-call", "tool-result"))  # blocks that only Vercel's AI SDK has
+_ANSWERS = frozenset({"assistant", "ai", "model"})
 _INPUT = "gen_ai.input.messages"
 # Attributes with a whole request and a whole response, by SDK: Logfire, Langfuse, MLflow, LangSmith.
 _WHOLE = (
@@ -381,14 +384,30 @@ def _whole_request(span: TraceSpan) -> RequestContent:
     for key, _ in _WHOLE:
         value = fields.decoded(span.attributes.get(key))
         request = value if isinstance(value, dict) else {"messages": value}
-        listed = request.get("messages")
-        if isinstance(listed, list) and listed and isinstance(listed[0], list):
-            listed = listed[0]  # LangChain's calls are batches of one
-        messages = [event for item in fields.objects(listed) if (event := _any_event(item)) is not None]
-        if messages:
-            system = anthropic_messages.block_parts(request.get("system")) or None
+        if messages := _sent(request):
+            system = _system_of(request)
             return RequestContent(messages, 0, system, chat.tool_definitions(request.get("tools")))
     return RequestContent([])
+
+
+def _sent(request: JSON) -> list[Event]:
+    """What a request holds: messages, items of the Responses API, or Google's contents."""
+    listed = request.get("messages", request.get("input", request.get("contents")))
+    if isinstance(listed, str) and listed:
+        return [Event(Role.USER, (TextPart(listed),))]
+    if isinstance(listed, list) and listed and isinstance(listed[0], list):
+        listed = listed[0]  # LangChain's calls are batches of one
+    if responses.are_items(listed):
+        return responses.grouped(fields.objects(listed))
+    return [event for item in fields.objects(listed) if (event := _any_event(item)) is not None]
+
+
+def _system_of(request: JSON) -> tuple[Part, ...] | None:
+    """A system prompt beside the messages: Anthropic's, of the Responses API, Google's."""
+    if instructions := fields.text(request, "instructions"):
+        return (TextPart(instructions),)
+    google = fields.mapping(request, "systemInstruction") or fields.mapping(request, "system_instruction")
+    return anthropic_messages.block_parts(request.get("system")) or _google_parts(google) or None
 
 
 def _whole_answer(span: TraceSpan) -> list[Event | None]:
@@ -396,7 +415,14 @@ def _whole_answer(span: TraceSpan) -> list[Event | None]:
         response = fields.decoded(span.attributes.get(key))
         if isinstance(response, str) and response:
             return [Event(Role.MODEL, (TextPart(response),))]
-        if isinstance(response, dict) and (message := _message_of(response)):
+        if isinstance(response, list):
+            response = {"output" if responses.are_items(response) else "messages": response}
+        if not isinstance(response, dict):
+            continue
+        if responses.are_items(items := response.get("output")):
+            parts = (part for event in responses.grouped(fields.objects(items)) for part in event.parts)
+            return [Event(Role.MODEL, tuple(parts))]
+        if message := _message_of(response):
             return [_any_event({"role": "assistant", **message})]
     return []
 
@@ -410,11 +436,25 @@ def _message_of(response: JSON) -> JSON:
         return {"content": response["combined_chunk_content"]}
     places = (fields.mapping(response, "message"), fields.mapping(choices, "message"))
     inner = next(filter(None, (*places, fields.mapping(generated, "message"))), {})
-    return inner or (response if "content" in response else {})
+    candidate = fields.mapping(next(fields.objects(response.get("candidates")), {}), "content")  # Google's
+    said = [item for item in fields.objects(response.get("messages")) if fields.text(item, "role") in _ANSWERS]
+    inner = inner or candidate or fields.mapping(fields.mapping(response, "output"), "message")  # Bedrock's
+    whole = any(key in response for key in ("content", "tool_calls", "parts"))
+    return inner or (said[-1] if said else {}) or (response if whole else {})
 
 
 def _any_event(message: JSON) -> Event | None:
-    return langchain_messages.event_of(message) if langchain_messages.is_message(message) else _event(message)
+    """The event of a message in the words of any API or library that is known here."""
+    content = message.get("content")
+    if langchain_messages.is_message(message):
+        return langchain_messages.event_of(message)
+    if any(fields.text(block, "type") in _VERCEL for block in fields.objects(content)):
+        return _vercel_event(message)
+    if isinstance(message.get("parts"), list):
+        return _google_event(message)
+    if _is_google(content) or _bedrock_blocks(content):
+        return _event_of(message)
+    return _event(message)
 
 
 # -- ADK 1.x

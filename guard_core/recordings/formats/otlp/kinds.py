@@ -59,8 +59,8 @@ OWN_KINDS = {
     "mlflow.spanType": frozenset({"CHAT_MODEL", "LLM"}),
     "span.type": frozenset({"LLM_REQUEST"}),  # Claude Code
 }
-# Attributes whose JSON holds the counts of a call: Langfuse, MLflow.
-USAGE_KEYS = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
+# Attributes whose JSON holds the counts of a call: Langfuse, by kinds that add up; MLflow, whose input has the cached.
+LANGFUSE_USAGE, MLFLOW_USAGE = USAGE_KEYS = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage")
 # Claude Code's own counts, in which the input is without what was cached.
 CLAUDE_KEYS = ("input_tokens", "cache_read_tokens", "cache_creation_tokens", "output_tokens")
 CONVERSATION_KEYS = (
@@ -224,11 +224,13 @@ def _own_usage(attributes: dict[str, Any]) -> dict[str, int | None]:
         prompt = None if fresh is None else fresh + (read or 0) + (written or 0)
         counts = {"cached_tokens": read, "cache_write_tokens": written, "output_tokens": output}
         return {"prompt_tokens": prompt, **counts}
-    details = [fields.decoded(attributes.get(key)) for key in USAGE_KEYS]
-    usage = next((item for item in details if isinstance(item, dict)), None)
-    if usage is None:
+    by_kind, whole = (fields.decoded(attributes.get(key)) for key in (LANGFUSE_USAGE, MLFLOW_USAGE))
+    if isinstance(by_kind, dict):
+        counted = completions.usage_of({"usageDetails": by_kind})
+    elif isinstance(whole, dict):
+        counted = completions.usage_of(whole)
+    else:
         return {}
-    counted = completions.usage_of({"usageDetails": usage})
     return {"prompt_tokens": None, "cached_tokens": None, "cache_write_tokens": None, "output_tokens": None, **counted}
 
 

@@ -748,6 +748,30 @@ def test_sdks_with_the_whole_request_in_one_attribute(attributes):
     assert recording.notes.problem_count == 0
 
 
+def test_mlflows_input_tokens_hold_the_cached_ones():
+    usage = {"input_tokens": 100, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 20, "output_tokens": 5}
+    attributes = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.chat.tokenUsage": json.dumps(usage)}
+    attributes |= {"mlflow.spanInputs": json.dumps({"messages": ASKED})}
+    [call] = read_as(FORMAT, export(span("a call", 1, attributes=attributes))).sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens, call.output_tokens) == (100, 60, 20, 5)
+
+
+def test_whole_requests_of_the_responses_api_have_their_items():
+    listed = [*ASKED, {"type": "function_call", "call_id": "c1", "name": "bash", "arguments": "{}"}]
+    listed.append({"type": "function_call_output", "call_id": "c1", "output": "a.txt"})
+    request = {"instructions": "Be brief.", "input": listed}
+    answer = {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Do"}]}]}
+    data = {"request_data": json.dumps(request), "response_data": json.dumps(answer)}
+    session = read_as(FORMAT, export(span("a call", 1, attributes={**GENAI_USAGE, **data}))).sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert [event.parts for event in session.events] == [
+        (TextPart("List"),),
+        (ToolCallPart("bash", {}, "c1"),),
+        (ToolResultPart("bash", "a.txt", "c1"),),
+        (TextPart("Do"),),
+    ]
+
+
 def test_a_streamed_answer_of_logfire_is_its_text():
     data = {"request_data": json.dumps({"messages": ASKED})}
     data |= {"response_data": json.dumps({"combined_chunk_content": "Do", "chunk_count": 2})}
