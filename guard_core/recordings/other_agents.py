@@ -19,7 +19,6 @@ _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that ident
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
 _DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
 _GOOSE_BLOCKS = frozenset({"toolRequest", "toolResponse", "frontendToolRequest", "toolConfirmationRequest"})
-_LANGFUSE_KINDS = frozenset({"GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN"})
 
 
 def agent_of(source: ByteSource) -> str:
@@ -85,10 +84,16 @@ def _is_goose_export(value: JSON) -> bool:
     return "working_dir" in value and isinstance(value.get("conversation"), list)
 
 
-def _is_langfuse_trace(value: JSON) -> bool:
-    """A whole trace; a plain list of observations is read as a log of requests."""
-    first = next(fields.objects(value.get("observations")), {})
-    return fields.text(first, "type") in _LANGFUSE_KINDS
+def _lists_langfuse_traces(value: JSON) -> bool:
+    """Traces without their observations, as the API lists them: the ids of these are there at most."""
+    listed = value.get("data") if isinstance(value.get("data"), list) else [value]
+    heads = list(fields.objects(listed))[:_LOOKED_AT]
+    return bool(heads) and all(_is_langfuse_trace_alone(head) for head in heads)
+
+
+def _is_langfuse_trace_alone(value: JSON) -> bool:
+    has_observations = any(True for _ in fields.objects(value.get("observations")))
+    return "htmlPath" in value and "sessionId" in value and not has_observations
 
 
 _LINES: dict[str, Callable[[JSON], bool]] = {
@@ -100,5 +105,7 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,
     "Goose": _is_goose_export,
-    "Langfuse (a whole trace; a list of its observations can be imported)": _is_langfuse_trace,
+    "Langfuse (traces without their observations; a trace with them, or a list of them, can be imported)": (
+        _lists_langfuse_traces
+    ),
 }

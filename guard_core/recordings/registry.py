@@ -36,6 +36,7 @@ from guard_core.recordings.formats.otlp import format as otlp
 from guard_core.recordings.formats.pi import events as pi_events
 from guard_core.recordings.formats.pi import session as pi
 from guard_core.recordings.formats.qwen import format as qwen_code
+from guard_core.recordings.formats.trace_exports import format as trace_exports
 from guard_core.recordings.formats.vibe import format as mistral_vibe
 
 # Databases first, then zip archives, JSON values and JSON Lines; the particular goes before the general.
@@ -56,6 +57,7 @@ FORMATS: list[RecordingFormat] = [
     kimi_code.FORMAT,
     mistral_vibe.FORMAT,
     openhands.FORMAT,
+    trace_exports.FORMAT,
     otlp.FORMAT,
     langchain.FORMAT,
     codex.FORMAT,

@@ -212,6 +212,18 @@ def _responses() -> list[dict[str, Any]]:
     return [CHAT[1], call, {"type": "function_call_output", "call_id": "c1", "output": "a.txt"}, done]
 
 
+def _langfuse() -> bytes:
+    """A trace of Langfuse with two calls and the run of a tool between them."""
+    place = {"traceId": "t1", "parentObservationId": None, "startTime": TIME, "modelParameters": {}, "name": "ls"}
+    call = {"type": "GENERATION", "model": "m-1", "usageDetails": {"input": 100, "output": 5}}
+    listed = [
+        {"id": "o1", **place, **call, "input": {"messages": CHAT[:2]}, "output": CHAT[2]},
+        {"id": "o2", **place, "type": "TOOL", "input": {"path": "."}, "output": "a.txt"},
+        {"id": "o3", **place, **call, "input": {"messages": CHAT[:4]}, "output": CHAT[4]},
+    ]
+    return _json({"id": "t1", "sessionId": "s", "htmlPath": "/t", "observations": listed})
+
+
 def _agents_database() -> bytes:
     rows = [{"id": n, "session_id": "s", "message_data": json.dumps(item)} for n, item in enumerate(_responses())]
     return database({"agent_sessions": [{"session_id": "s"}], "agent_messages": rows})
@@ -497,6 +509,7 @@ SEEDS: dict[str, bytes] = {
     "kimi-cli wire": _kimi_wire(),
     "inspect": _json({"version": 2, "status": "success", "eval": _EVAL, "plan": {}, "samples": [_sample()]}),
     "otlp": _otlp(),
+    "trace-export": _langfuse(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),
     "langchain": _langchain(),
     "swe-agent": _swe(),

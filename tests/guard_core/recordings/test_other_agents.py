@@ -70,7 +70,9 @@ REFUSED = {
     "Amp": json.dumps(AMP).encode(),
     "Amp, the messages alone": json.dumps(AMP["messages"]).encode(),
     "Amp, what a run printed": lines(PRINTED_BY_AMP, SAID),
-    "Langfuse": json.dumps({"id": "t", "input": OBSERVATION["input"], "observations": [OBSERVATION]}).encode(),
+    "Langfuse": json.dumps(
+        {"data": [{"id": "t", "sessionId": "s", "htmlPath": "/t", "observations": ["o1"]}]}
+    ).encode(),
 }
 
 

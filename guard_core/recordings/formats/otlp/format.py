@@ -83,21 +83,30 @@ class OtlpFormat:
 
     def read(self, source: ByteSource) -> Recording:
         logged: list[LoggedEvent] = []
-        spans = _with_logged(_distinct(source, _all_spans(source, logged)), logged)
-        facts = FactCounter(self.name)
-        traces = _Traces(source, spans)
-        sessions = traces.sessions(facts)
-        if not sessions:
+        spans = list(_all_spans(source, logged))
+        content_note = f"Message content is looked for {_KNOWN_AS}."
+        recording = read_spans(source, self.name, _with_logged(spans, logged), content_note)
+        if not recording.sessions:
             raise DamagedRecording(f"the traces hold no calls of a language model {_KNOWN_AS}")
-        return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
+        return recording
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return (
-            _Traces(source, _distinct(source, trace_look.spans(source))).look() if source.shape is Shape.LINES else None
+            _Traces(source, self.name, _distinct(source, trace_look.spans(source))).look()
+            if source.shape is Shape.LINES
+            else None
         )
 
 
 FORMAT = OtlpFormat()
+
+
+def read_spans(source: ByteSource, name: str, spans: Iterable[TraceSpan], content_note: str = "") -> Recording:
+    """The conversations in the spans of a file, in whatever order, as a recording of the format of this name.
+    `content_note`: for a conversation without the content of messages."""
+    facts = FactCounter(name)
+    sessions = _Traces(source, name, _distinct(source, spans), content_note).sessions(facts)
+    return Recording(name, tuple(sessions), facts.facts(), source.notes)
 
 
 def _is_trace(value: JSON) -> bool:
@@ -162,8 +171,9 @@ def _distinct(source: ByteSource, spans: Iterable[TraceSpan]) -> list[TraceSpan]
 class _Traces:
     """All spans of the file: which are calls, which are tools, and which conversation each belongs to."""
 
-    def __init__(self, source: ByteSource, spans: list[TraceSpan]) -> None:
-        self._source = source
+    def __init__(self, source: ByteSource, name: str, spans: list[TraceSpan], content_note: str = "") -> None:
+        self._source, self._name = source, name
+        self._content_notes = (content_note,) if content_note else ()
         self._by_id = {(span.trace, span.id): span for span in spans if span.id}
         self._tools = [span for span in spans if trace_kinds.is_tool(span)]
         models = [span for span in spans if trace_kinds.is_model(span)]
@@ -294,7 +304,7 @@ class _Traces:
                 _add_last_results(thread, group.tools)
             name = about["title"] if number == 0 else f"{about['title']} · context {number + 1}"
             more = {"title": first_words(thread.events) or name, "agent": thread.agent or self._agent_around(calls[0])}
-            yield thread.session("otel", self._source.limits, **{**about, **more, "notes": tuple(notes)})
+            yield thread.session(self._name, self._source.limits, **{**about, **more, "notes": tuple(notes)})
 
     def _agent_around(self, call: TraceSpan) -> str:
         """The agent that a call or the nearest span around it names; else the service that sent the spans."""
@@ -350,7 +360,7 @@ class _Traces:
         )
 
     def _without_content(self, calls: list[TraceSpan], tools: list[TraceSpan], about: dict[str, Any]) -> Session:
-        builder = SessionBuilder("otel", self._source)
+        builder = SessionBuilder(self._name, self._source)
         for span in sorted((*calls, *tools), key=lambda span: span.start or 0.0):
             if trace_kinds.is_tool(span):
                 builder.event(
@@ -362,7 +372,7 @@ class _Traces:
                 at = len(builder.events)
                 index = builder.event(Role.MODEL, (), timestamp=span.start, line=span.line, source_id=span.id)
                 builder.calls.append(self._call(span, at, index))
-        builder.notes += (NO_CONTENT, f"Message content is looked for {_KNOWN_AS}.")
+        builder.notes += (NO_CONTENT, *self._content_notes)
         return builder.session(agent=self._agent_around(calls[0]), **about)
 
 
