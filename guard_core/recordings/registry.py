@@ -11,6 +11,7 @@ from guard_core.recordings.formats import (
     lhar,
     mini_swe_agent,
     native,
+    pydantic_ai,
     swe_agent,
 )
 from guard_core.recordings.formats.adk import database as adk_sqlite
@@ -57,6 +58,7 @@ FORMATS: list[RecordingFormat] = [
     kimi_code.FORMAT,
     mistral_vibe.FORMAT,
     openhands.FORMAT,
+    pydantic_ai.FORMAT,
     trace_exports.FORMAT,
     otlp.FORMAT,
     langchain.FORMAT,

@@ -212,6 +212,22 @@ def _responses() -> list[dict[str, Any]]:
     return [CHAT[1], call, {"type": "function_call_output", "call_id": "c1", "output": "a.txt"}, done]
 
 
+def _pydantic_ai() -> bytes:
+    usage = {"input_tokens": 100, "cache_read_tokens": 0, "output_tokens": 5}
+    about = {"model_name": "m-1", "timestamp": TIME, "kind": "response", "usage": usage}
+    called = {"tool_name": "ls", "args": '{"path": "."}', "tool_call_id": "c1", "part_kind": "tool-call"}
+    returned = {"tool_name": "ls", "content": "a.txt", "tool_call_id": "c1", "part_kind": "tool-return"}
+    prompt = {"content": "Be brief.", "part_kind": "system-prompt"}
+    return _json(
+        [
+            {"parts": [prompt, {"content": WORDS, "part_kind": "user-prompt"}], "kind": "request"},
+            {"parts": [{"content": "I look", "part_kind": "text"}, called], **about},
+            {"parts": [returned], "kind": "request"},
+            {"parts": [{"content": "Done", "part_kind": "text"}], **about},
+        ]
+    )
+
+
 def _langfuse() -> bytes:
     """A trace of Langfuse with two calls and the run of a tool between them."""
     place = {"traceId": "t1", "parentObservationId": None, "startTime": TIME, "modelParameters": {}, "name": "ls"}
@@ -509,6 +525,7 @@ SEEDS: dict[str, bytes] = {
     "kimi-cli wire": _kimi_wire(),
     "inspect": _json({"version": 2, "status": "success", "eval": _EVAL, "plan": {}, "samples": [_sample()]}),
     "otlp": _otlp(),
+    "pydantic-ai": _pydantic_ai(),
     "trace-export": _langfuse(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),
     "langchain": _langchain(),
