@@ -101,7 +101,7 @@ def _messages(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
 
 def _is_message(value: Any) -> bool:
     """Is it a request or a response, by its kind and that of its parts?"""
-    if not isinstance(value, dict) or value.get("kind") not in _KINDS or not isinstance(value.get("parts"), list):
+    if fields.text(value, "kind") not in _KINDS or not isinstance(value.get("parts"), list):
         return False
     return all("part_kind" in part for part in fields.objects(value["parts"]))
 

@@ -209,6 +209,7 @@ def test_accounts_of_instructions_and_tools_are_not_sent():
         [{"role": "user", "parts": [{"part_kind": "text"}]}],
         {"kind": "request", "parts": []},
         [{"role": "user", "content": "Hi"}],
+        [{"kind": ["request"], "parts": []}],
     ],
 )
 def test_other_messages_are_not_taken(other):
