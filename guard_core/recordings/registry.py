@@ -36,6 +36,7 @@ from guard_core.recordings.formats.openhands import format as openhands
 from guard_core.recordings.formats.otlp import format as otlp
 from guard_core.recordings.formats.pi import events as pi_events
 from guard_core.recordings.formats.pi import session as pi
+from guard_core.recordings.formats.provider_logs import format as provider_logs
 from guard_core.recordings.formats.qwen import format as qwen_code
 from guard_core.recordings.formats.trace_exports import format as trace_exports
 from guard_core.recordings.formats.vibe import format as mistral_vibe
@@ -45,6 +46,7 @@ FORMATS: list[RecordingFormat] = [
     native.FORMAT,
     capture.FORMAT,
     lhar.FORMAT,
+    provider_logs.FORMAT,
     adk_sqlite.FORMAT,
     adk.FORMAT,
     hermes.FORMAT,

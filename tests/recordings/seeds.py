@@ -212,6 +212,21 @@ def _responses() -> list[dict[str, Any]]:
     return [CHAT[1], call, {"type": "function_call_output", "call_id": "c1", "output": "a.txt"}, done]
 
 
+def _bedrock() -> bytes:
+    """Two calls in Bedrock's log of the Converse API."""
+    asked = {"role": "user", "content": [{"text": WORDS}]}
+    used = {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "ls", "input": {"path": "."}}}]}
+    result = {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "a.txt"}]}}]}
+    done = {"role": "assistant", "content": [{"text": "Done"}]}
+    about = {"schemaType": "ModelInvocationLog", "timestamp": TIME, "operation": "Converse", "modelId": "m-1"}
+
+    def record(sent: list[Any], answer: dict[str, Any]) -> dict[str, Any]:
+        response = {"output": {"message": answer}, "usage": {"inputTokens": 100, "outputTokens": 5}}
+        return {**about, "input": {"inputBodyJson": {"messages": sent}}, "output": {"outputBodyJson": response}}
+
+    return lines(record([asked], used), record([asked, used, result], done))
+
+
 def _pydantic_ai() -> bytes:
     usage = {"input_tokens": 100, "cache_read_tokens": 0, "output_tokens": 5}
     about = {"model_name": "m-1", "timestamp": TIME, "kind": "response", "usage": usage}
@@ -525,6 +540,7 @@ SEEDS: dict[str, bytes] = {
     "kimi-cli wire": _kimi_wire(),
     "inspect": _json({"version": 2, "status": "success", "eval": _EVAL, "plan": {}, "samples": [_sample()]}),
     "otlp": _otlp(),
+    "provider-log": _bedrock(),
     "pydantic-ai": _pydantic_ai(),
     "trace-export": _langfuse(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),

@@ -15,6 +15,8 @@ from guard_core.recordings.formats.capture.gemini import GeminiReader, as_log
 from guard_core.recordings.formats.openai import known_names as openai_names
 from guard_core.recordings.formats.openai.completions import ChatReader
 from guard_core.recordings.formats.openai.responses import ResponsesReader
+from guard_core.recordings.formats.provider_logs import converse
+from guard_core.recordings.formats.provider_logs.converse import ConverseReader
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, united, words
 from guard_core.recordings.reading.source import ByteSource
@@ -31,6 +33,7 @@ _READERS: dict[str, type[ChatReader] | type[ResponsesReader]] = {
     "chat": ChatReader,
     "responses": ResponsesReader,
     "gemini": GeminiReader,
+    "converse": ConverseReader,
 }
 _FAILED = 400  # the least status of an answer that is an error
 
@@ -49,6 +52,8 @@ class Calls:
             return
         if api == "gemini":
             request, response = as_log(str(about.get("path") or ""), request, response)
+        if api == "converse":
+            request = converse.as_log(request)
         status = about.get("status")
         failed = isinstance(status, int) and status >= _FAILED
         answer = {"response": {}, "error": response} if failed else {"response": response or {}}

@@ -77,6 +77,7 @@ def _joined(pieces: list[JSON], model: str) -> JSON:
         if usage := pick_object(piece, "usageMetadata"):
             answer["usage"] = usage
         answer["id"] = pick_text(piece, "responseId") or answer.get("id", "")
+        answer["model"] = answer["model"] or pick_text(piece, "modelVersion")
     if parts:
         answer["content"] = {"role": "model", "parts": parts}
     return answer

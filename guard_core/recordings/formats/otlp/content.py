@@ -17,21 +17,18 @@ from guard_core.events import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    value_text,
 )
 from guard_core.recordings.formats import anthropic_messages
 from guard_core.recordings.formats.langchain import messages as langchain_messages
 from guard_core.recordings.formats.openai import responses
 from guard_core.recordings.formats.otlp.spans import TraceSpan
-from guard_core.recordings.reading import chat, fields
+from guard_core.recordings.reading import bedrock, chat, fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.sessions import ToolDefinition
 
 _ELIDED = "<elided>"  # what ADK writes where content is not to be recorded
-# The keys of Bedrock's blocks: ContentBlock of https://docs.aws.amazon.com/bedrock/latest/APIReference/.
 # Those of the convention, and of Pydantic AI before version 4 of its instrumentation.
 _MEDIA = frozenset(("blob", "uri", "file", "binary", "image-url", "audio-url", "video-url", "document-url"))
-_BEDROCK = frozenset(("text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "cachePoint"))
 _GOOGLE = frozenset(  # the keys of Google's parts
     ("text", "function_call", "functionCall", "function_response", "functionResponse", "inline_data", "inlineData")
 )
@@ -312,8 +309,8 @@ def _event_of(message: JSON) -> Event | None:
             return Event(role, (ToolResultPart("", content, fields.text(message, "tool_call_id")),))
         if _is_google(content):
             return Event(role, tuple(map(_google_part, fields.objects(content))))
-        if blocks := _bedrock_blocks(content):
-            return Event(role, tuple(part for block in blocks for part in _bedrock_part(block)))
+        if blocks := bedrock.blocks(content):
+            return Event(role, tuple(part for block in blocks for part in bedrock.parts(block)))
     return None if _is_kept_back(message) else chat.chat_event(message)
 
 
@@ -343,38 +340,6 @@ def _event_body(attributes: dict[str, Any]) -> JSON:
     if isinstance(body, dict):
         return dict(body)
     return {key: fields.decoded(value) if key == "tool_calls" else value for key, value in attributes.items()}
-
-
-def _bedrock_blocks(content: Any) -> list[JSON]:
-    """The blocks of Bedrock's Converse API, which Strands writes as JSON text: objects of one key and no type."""
-    listed = fields.decoded(content)
-    blocks = list(fields.objects(listed)) if isinstance(listed, list) else []
-    return blocks if blocks and all(not _BEDROCK.isdisjoint(block) and "type" not in block for block in blocks) else []
-
-
-def _bedrock_part(block: JSON) -> tuple[Part, ...]:
-    if call := fields.mapping(block, "toolUse"):
-        return (ToolCallPart(fields.text(call, "name"), call.get("input"), fields.text(call, "toolUseId")),)
-    if result := fields.mapping(block, "toolResult"):
-        inner = [part.text for item in fields.objects(result.get("content")) if (part := _bedrock_text(item))]
-        content = "\n".join(inner) if inner else result.get("content")
-        failed = fields.text(result, "status") == "error"
-        return (ToolResultPart("", content, fields.text(result, "toolUseId"), failed),)
-    if thought := fields.mapping(block, "reasoningContent"):
-        said = fields.mapping(thought, "reasoningText")
-        return (
-            ReasoningPart(fields.text(said, "text"), opaque_bytes=fields.opaque_size(fields.text(said, "signature"))),
-        )
-    if text := _bedrock_text(block):
-        return (text,)
-    kind = next((key for key in block if key in _BEDROCK), "unknown")
-    return () if kind == "cachePoint" else (OtherPart(kind, block),)
-
-
-def _bedrock_text(block: JSON) -> TextPart | None:
-    if "json" in block:
-        return TextPart(value_text(block["json"]))
-    return TextPart(block["text"]) if isinstance(block.get("text"), str) else None
 
 
 # -- SDKs that put the whole request into one attribute as JSON, and the whole response into another
@@ -452,7 +417,7 @@ def _any_event(message: JSON) -> Event | None:
         return _vercel_event(message)
     if isinstance(message.get("parts"), list):
         return _google_event(message)
-    if _is_google(content) or _bedrock_blocks(content):
+    if _is_google(content) or bedrock.blocks(content):
         return _event_of(message)
     return _event(message)
 

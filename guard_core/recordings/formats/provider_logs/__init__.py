@@ -1,0 +1,1 @@
+"""Logs of requests that a provider keeps for its customer, in its own words."""
