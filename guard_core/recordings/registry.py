@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guard_core.recordings.base import RecordingFormat
 from guard_core.recordings.formats import (
+    ai_sdk,
     aider,
     anthropic_messages,
     atif,
@@ -61,6 +62,7 @@ FORMATS: list[RecordingFormat] = [
     mistral_vibe.FORMAT,
     openhands.FORMAT,
     pydantic_ai.FORMAT,
+    ai_sdk.FORMAT,
     trace_exports.FORMAT,
     otlp.FORMAT,
     langchain.FORMAT,

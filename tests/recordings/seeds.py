@@ -227,6 +227,12 @@ def _bedrock() -> bytes:
     return lines(record([asked], used), record([asked, used, result], done))
 
 
+def _ai_sdk() -> bytes:
+    used = {"type": "tool-ls", "toolCallId": "c1", "state": "output-available", "input": {"path": "."}}
+    parts = [{"type": "step-start"}, {**used, "output": "a.txt"}, {"type": "step-start"}, *_text("Done")]
+    return _json([{"role": "user", "parts": _text(WORDS)}, {"role": "assistant", "parts": parts}])
+
+
 def _pydantic_ai() -> bytes:
     usage = {"input_tokens": 100, "cache_read_tokens": 0, "output_tokens": 5}
     about = {"model_name": "m-1", "timestamp": TIME, "kind": "response", "usage": usage}
@@ -542,6 +548,7 @@ SEEDS: dict[str, bytes] = {
     "otlp": _otlp(),
     "provider-log": _bedrock(),
     "pydantic-ai": _pydantic_ai(),
+    "ai-sdk": _ai_sdk(),
     "trace-export": _langfuse(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),
     "langchain": _langchain(),

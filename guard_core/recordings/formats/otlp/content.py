@@ -22,7 +22,7 @@ from guard_core.recordings.formats import anthropic_messages
 from guard_core.recordings.formats.langchain import messages as langchain_messages
 from guard_core.recordings.formats.openai import responses
 from guard_core.recordings.formats.otlp.spans import TraceSpan
-from guard_core.recordings.reading import bedrock, chat, fields
+from guard_core.recordings.reading import ai_sdk, bedrock, chat, fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.sessions import ToolDefinition
 
@@ -32,7 +32,6 @@ _MEDIA = frozenset(("blob", "uri", "file", "binary", "image-url", "audio-url", "
 _GOOGLE = frozenset(  # the keys of Google's parts
     ("text", "function_call", "functionCall", "function_response", "functionResponse", "inline_data", "inlineData")
 )
-_VERCEL = frozenset(("tool-call", "tool-result"))  # blocks that only Vercel's AI SDK has
 _ANSWERS = frozenset({"assistant", "ai", "model"})
 _INPUT = "gen_ai.input.messages"
 # Attributes with a whole request and a whole response, by SDK: Logfire, Langfuse, MLflow, LangSmith.
@@ -413,8 +412,8 @@ def _any_event(message: JSON) -> Event | None:
     content = message.get("content")
     if langchain_messages.is_message(message):
         return langchain_messages.event_of(message)
-    if any(fields.text(block, "type") in _VERCEL for block in fields.objects(content)):
-        return _vercel_event(message)
+    if ai_sdk.has_own_block(content):
+        return ai_sdk.message_event(message)
     if isinstance(message.get("parts"), list):
         return _google_event(message)
     if _is_google(content) or bedrock.blocks(content):
@@ -464,33 +463,16 @@ def _google_part(item: JSON) -> Part:
 
 def _vercel(span: TraceSpan) -> RequestContent:
     listed = _json(span, span.attributes, "ai.prompt.messages")
-    messages = [_vercel_event(item) for item in fields.objects(listed)]
+    messages = [ai_sdk.message_event(item) for item in fields.objects(listed)]
     tools = span.attributes.get("ai.prompt.tools")
     schemas = [fields.decoded(item) for item in tools] if isinstance(tools, list) else None
     return RequestContent([event for event in messages if event is not None], 0, None, chat.tool_definitions(schemas))
 
 
-def _vercel_event(message: JSON) -> Event | None:
-    role = chat.ROLES.get(fields.text(message, "role"))
-    content = message.get("content")
-    if role is None or isinstance(content, str):
-        return chat.chat_event(message)
-    return Event(role, tuple(part for item in fields.objects(content) for part in _vercel_part(item)))
-
-
-def _vercel_part(item: JSON) -> tuple[Part, ...]:
-    name, call_id = fields.text(item, "toolName"), fields.text(item, "toolCallId")
-    if fields.text(item, "type") == "tool-call":
-        return (ToolCallPart(name, fields.arguments(item.get("input", item.get("args"))), call_id),)
-    if fields.text(item, "type") == "tool-result":
-        return (ToolResultPart(name, item.get("output", item.get("result")), call_id),)
-    return fields.content_parts(item)
-
-
 def _vercel_answer(attributes: dict[str, Any]) -> list[Event | None]:
     text = attributes.get("ai.response.text")
     calls = fields.decoded(attributes.get("ai.response.toolCalls"))
-    call_parts = [part for item in fields.objects(calls) for part in _vercel_part({**item, "type": "tool-call"})]
+    call_parts = [part for item in fields.objects(calls) for part in ai_sdk.parts({**item, "type": "tool-call"})]
     parts = (*fields.content_parts(text), *call_parts)
     return [Event(Role.MODEL, parts)] if parts else []
 
