@@ -4,9 +4,9 @@ Reasoning, text and calls that follow each other are one response and one event;
 no tokens; a response's `usage.input_tokens` includes cached ones. A `compaction` item declares a compaction whose
 summary is encrypted: what precedes it is dropped, unless only user messages do (a compacted window as
 the API returned it); the call of `/responses/compact` that made it is its summariser. One that the server made while
-it answered (`compact_threshold`) is in that response, and the next request continues from it. With
-`previous_response_id` or `conversation` a request holds new items only: the history is put together along these ids,
-and where the earlier response is not in the file, a note says so. Streamed responses are put together (see `streams`),
+it answered (`compact_threshold`) is in that response, and the next request continues from it. A list that the API gives
+newest first is turned around. With `previous_response_id` or `conversation` a request holds new items only: the history
+is put together along these ids, and where the earlier response is not in the file, a note says so. Streamed responses are put together (see `streams`),
 failed requests are calls without an answer. A list of responses alone (openai-agents' `raw_responses`) holds what came
 back, not what was sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn,
 which a note states.
@@ -141,10 +141,32 @@ def _is_own_item(value: JSON) -> bool:
 
 
 def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    if source.shape is not Shape.LINES and isinstance(value := source.json(), dict) and _is_record(value):
+    value = source.json() if source.shape is not Shape.LINES else None
+    if isinstance(value, dict) and _is_record(value):
         yield None, value
-    else:
-        yield from log_records.entries(source)
+        return
+    entries = log_records.entries(source)
+    yield from reversed(list(entries)) if _is_newest_first(value) else entries
+
+
+def _is_newest_first(value: Any) -> bool:
+    """Are items in the order in which the API lists those of a conversation or a response unless it is asked otherwise:
+    results before their calls or, in a list of the API without any, an answer at the head and a question at the end."""
+    calls: dict[str, int] = {}
+    listed = [item for item in fields.objects(log_records.unwrapped(value)) if _is_item(item)]
+    for place, item in enumerate(listed):
+        if fields.text(item, "type") in responses_items.CALLS:
+            calls.setdefault(fields.text(item, "call_id"), place)
+    results = {fields.text(item, "call_id"): place for place, item in enumerate(listed) if _is_result(item)}
+    if pairs := [results[name] < place for name, place in calls.items() if name and name in results]:
+        return sum(pairs) * 2 > len(pairs)
+    roles = [fields.text(item, "role") for item in listed if _is_message(item)]
+    is_page = isinstance(value, dict) and value.get("object") == "list"
+    return is_page and len(roles) > 1 and (roles[0], roles[-1]) == ("assistant", "user")
+
+
+def _is_result(item: JSON) -> bool:
+    return responses_items.is_output(fields.text(item, "type"))
 
 
 def _from_database(source: ByteSource) -> Recording:

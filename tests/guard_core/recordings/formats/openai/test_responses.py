@@ -47,6 +47,23 @@ def session_of(content: Any):
     return session
 
 
+def test_items_that_the_api_lists_newest_first_are_turned_around():
+    in_order = session_of(ITEMS)
+    page = {"object": "list", "data": ITEMS[::-1], "first_id": "b", "last_id": "a", "has_more": False}
+    for content in (page, ITEMS[::-1], {**page, "data": ITEMS}):
+        assert [event.parts for event in session_of(content).events] == [event.parts for event in in_order.events]
+
+
+def test_only_a_page_of_the_api_is_turned_around_for_its_first_and_last_message():
+    newest_first = [
+        DONE,
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List files"}]},
+    ]
+    page = {"object": "list", "data": newest_first, "has_more": False}
+    assert texts(session_of(page)) == ["List files", "One file"]
+    assert texts(session_of(newest_first)) == ["One file", "List files"]
+
+
 def test_items_of_one_response_are_one_event():
     session = session_of(ITEMS)
     assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
