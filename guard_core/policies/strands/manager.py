@@ -30,10 +30,13 @@ MOST_REFUSALS = 726
 
 
 class StrandsMemory(ListMemory, frozen=True, omit_defaults=True):
-    """`pinned`: events before this one are pinned, -1: nothing is yet. `refusals` counts requests that were refused,
-    `in_turn` those of the turn number `turn`."""
+    """`pinned`: events before this one are pinned, -1: nothing is yet; `pinned_answer` is the last answer of these (-1:
+    none) and `pinned_count` what the provider counted at it, with its output (0: nothing). `refusals` counts requests
+    that were refused, `in_turn` those of the turn number `turn`."""
 
     pinned: int = -1
+    pinned_answer: int = -1
+    pinned_count: int = 0
     refusals: int = 0
     in_turn: int = 0
     turn: int = -1
@@ -117,8 +120,9 @@ class StrandsManager(ListPolicy):
         return np.asarray((counted >= limit) & (limit >= 0))
 
     def counted(self, sizes: Sizes) -> Ints:
-        """The count of the last answer with its output, 0 where the provider gave none, and an estimate of what follows
-        that answer; without an answer in the list an estimate of all."""
+        """The count of the list's last answer with its output, 0 where the provider gave none, and an estimate of what
+        follows that answer; without an answer in the list an estimate of all. The last answer is that of the last call,
+        or a pinned one."""
         ledger, head, at = sizes.ledger, sizes.head, sizes.at
         prefix, answers = ESTIMATE.prefix(ledger), _last_answers(ledger)[at]
         in_log, in_head = answers >= head.kept_from, _last_in_head(ledger, head)
@@ -126,9 +130,10 @@ class StrandsManager(ListPolicy):
         new = np.where(in_log, prefix[at] - prefix[np.where(in_log, answers + 1, 0)], after_head)
         last = np.where(in_log, answers, in_head[0])
         known = (sizes.as_of >= 0) & (in_steps(ledger, "at", sizes.as_of, -1) == last)
-        outputs = outputs_as_of(ledger, sizes.as_of)
+        pinned = np.where(last == sizes.state.pinned_answer, sizes.state.pinned_count, 0)
+        base = np.where(known, sizes.last + outputs_as_of(ledger, sizes.as_of), pinned)
         cold = sizes.whole + self._fixed(ledger)
-        return np.where(last >= 0, np.where(known, sizes.last + outputs, 0) + new, cold)
+        return np.where(last >= 0, base + new, cold)
 
     def _fixed(self, ledger: Ledger) -> int:
         """System prompt and tools."""
@@ -170,8 +175,9 @@ class StrandsManager(ListPolicy):
     def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
         """What the library leaves of a list. Raises nothing: an error is part of the outcome."""
 
-    def pinned(self, groups: list[Group], state: Any) -> Any:
-        """The state in which the first messages are pinned, from the first reduction on."""
+    def pinned(self, request: Request, groups: list[Group], state: Any) -> Any:
+        """The state in which the first messages are pinned, from the first reduction on: until then the list is the
+        log."""
         count = self.settings.pin_first
         if not count or not groups or state.pinned >= 0:
             return state
@@ -180,7 +186,24 @@ class StrandsManager(ListPolicy):
         behind = groups[count] if last.has_calls and count < len(groups) else None
         if behind is not None and behind.has_results:  # the results of a pinned call are pinned, too
             stop = behind.messages[-1].event + 1
-        return msgspec.structs.replace(state, pinned=stop)
+        answers = [group.first_event for group in groups if group.role == ASSISTANT and group.first_event < stop]
+        if not answers:
+            return msgspec.structs.replace(state, pinned=stop)
+        count = self._count_at(request, answers[-1])
+        return msgspec.structs.replace(state, pinned=stop, pinned_answer=answers[-1], pinned_count=count)
+
+    def _count_at(self, request: Request, answer: int) -> int:
+        """What the provider counted at the call with an answer, whose request was the log before it, and its output; 0
+        where it counted nothing."""
+        ledger, usage = request.ledger, request.check.usage
+        step = int(np.searchsorted(ledger.steps["at"], answer, side="right")) - 1
+        if usage is None or step < 0 or ledger.steps["at"].item(step) != answer:
+            return 0
+        view = Head((), 0, self.sent_form).at(ledger, answer)
+        counted = usage.one(step, view, request.costs.request(view))
+        if not counted.reported or counted.tokens <= 0:
+            return 0
+        return counted.tokens + int(outputs_as_of(ledger, np.array([step]))[0])
 
 
 def _refused(request: Request, state: Any) -> Any:

@@ -158,7 +158,7 @@ class StrandsSlidingWindow(StrandsManager, StagedPolicy):
 
     def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
         ledger, groups, size = request.ledger, list_of(request, messages), self.settings.window_size
-        state = self.pinned(groups, state)
+        state = self.pinned(request, groups, state)
         if size == 0:
             return _dropped(request, groups, len(groups), state)
         if refused and self.settings.should_truncate_results:

@@ -33,7 +33,7 @@ class StrandsSummarizing(StrandsManager):
         split = _whole(groups, count) if count > 0 else None
         if split is None:
             return unchanged._replace(error=FEW if refused else "")
-        state = self.pinned(groups, state)
+        state = self.pinned(request, groups, state)
         pinned = [group for group in groups[:split] if is_pinned(group, state)]
         old = [group for group in groups[:split] if not is_pinned(group, state)]
         if not old:

@@ -1,9 +1,10 @@
 """Strands' conversation managers do what the library does."""
 
 import msgspec
+import numpy as np
 import pytest
 
-from guard_core.estimation.usage import RatioUsage
+from guard_core.estimation.usage import PROVIDER, Counted, CountedRun, RatioUsage
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -52,6 +53,36 @@ def test_it_may_check_before_calls_too():
     trace, requests = replayed(turns(4), "strands-sliding-window", window_size=6, per_turn=1)
     assert max(map(len, requests)) <= 6
     assert "" in {record.point for record in trace.compactions}
+
+
+class Reports:
+    """A provider that reports the same number of tokens, whatever is sent."""
+
+    refuses = False
+
+    def one(self, step, view, heuristic, epoch=-1):
+        return Counted(500, True, PROVIDER)
+
+    def run(self, start, stop, head, kept_from, heuristics, form=""):
+        size = stop - start
+        return CountedRun(np.full(size, 500), np.ones(size, dtype=bool), np.full(size, PROVIDER))
+
+    def overhead(self, heuristic):
+        return 0
+
+    def notes(self, *, compacted):
+        return ()
+
+
+def test_what_is_projected_goes_on_from_the_count_of_a_pinned_answer():
+    # 1.62.0: with every later answer gone, the last one in the list is the pinned one, whose usage was 500 + 40
+    said = [Event(Role.USER if place % 2 == 0 else Role.MODEL, (TextPart("x" * 80),)) for place in range(7)]
+    calls = tuple(ModelCall(at=place, output_tokens=40, response=place) for place in (1, 3, 5, 7))
+    ledger = Ledger.of(Session(tuple(said), calls))
+    policy = get_policy("strands-sliding-window", window_size=0, pin_first=2)
+    trace = replay(ledger, policy, window=8_000, usage=Reports(), summarizer=FixedSummaries(100))
+    assert trace.columns["decision_tokens"].tolist() == [20, 500 + 40 + 20, 500 + 40 + 20, 500 + 40 + 20]
+    assert [trace.view(step, call.at) for step, call in enumerate(calls)][-1] == (Span(0, 2), Span(6, 7))
 
 
 def test_a_call_without_messages_is_replayed():
