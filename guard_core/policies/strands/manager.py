@@ -120,9 +120,9 @@ class StrandsManager(ListPolicy):
         return np.asarray((counted >= limit) & (limit >= 0))
 
     def counted(self, sizes: Sizes) -> Ints:
-        """The count of the list's last answer with its output, 0 where the provider gave none, and an estimate of what
-        follows that answer; without an answer in the list an estimate of all. The last answer is that of the last call,
-        or a pinned one."""
+        """The count of the list's last answer with its output, and an estimate of what follows that answer; without an
+        answer in the list an estimate of all. The last answer is that of the last call, or a pinned one; where the
+        provider gave no prompt tokens, its output alone counts."""
         ledger, head, at = sizes.ledger, sizes.head, sizes.at
         prefix, answers = ESTIMATE.prefix(ledger), _last_answers(ledger)[at]
         in_log, in_head = answers >= head.kept_from, _last_in_head(ledger, head)
@@ -130,7 +130,7 @@ class StrandsManager(ListPolicy):
         new = np.where(in_log, prefix[at] - prefix[np.where(in_log, answers + 1, 0)], after_head)
         last = np.where(in_log, answers, in_head[0])
         known = (sizes.as_of >= 0) & (in_steps(ledger, "at", sizes.as_of, -1) == last)
-        pinned = np.where(last == sizes.state.pinned_answer, sizes.state.pinned_count, 0)
+        pinned = np.where(last == sizes.state.pinned_answer, sizes.state.pinned_count, _reported_outputs(ledger)[last])
         base = np.where(known, sizes.last + outputs_as_of(ledger, sizes.as_of), pinned)
         cold = sizes.whole + self._fixed(ledger)
         return np.where(last >= 0, base + new, cold)
@@ -193,8 +193,7 @@ class StrandsManager(ListPolicy):
         return msgspec.structs.replace(state, pinned=stop, pinned_answer=answers[-1], pinned_count=count)
 
     def _count_at(self, request: Request, answer: int) -> int:
-        """What the provider counted at the call with an answer, whose request was the log before it, and its output; 0
-        where it counted nothing."""
+        """What the provider counted at the call with an answer, whose request was the log before it, and its output."""
         ledger, usage = request.ledger, request.check.usage
         step = int(np.searchsorted(ledger.steps["at"], answer, side="right")) - 1
         if usage is None or step < 0 or ledger.steps["at"].item(step) != answer:
@@ -202,7 +201,7 @@ class StrandsManager(ListPolicy):
         view = Head((), 0, self.sent_form).at(ledger, answer)
         counted = usage.one(step, view, request.costs.request(view))
         if not counted.reported or counted.tokens <= 0:
-            return 0
+            return int(_reported_outputs(ledger)[answer])
         return counted.tokens + int(outputs_as_of(ledger, np.array([step]))[0])
 
 
@@ -230,6 +229,18 @@ def _last_answers(ledger: Ledger) -> Ints:
         ledger.derived["last answers"] = np.append(-1, np.maximum.accumulate(own)).astype(np.int64)
     answers: Ints = ledger.derived["last answers"]
     return answers
+
+
+def _reported_outputs(ledger: Ledger) -> Ints:
+    """The output tokens that the provider reported at the call with each answer; 0 for other events, and, as last
+    entry, for none."""
+    if "reported outputs" not in ledger.derived:
+        outputs = np.zeros(ledger.event_count + 1, dtype=np.int64)
+        at, output = ledger.steps["at"], ledger.steps["output_tokens"]
+        outputs[at[at < ledger.event_count]] = np.maximum(output[at < ledger.event_count], 0)
+        ledger.derived["reported outputs"] = outputs
+    reported: Ints = ledger.derived["reported outputs"]
+    return reported
 
 
 def _last_in_head(ledger: Ledger, head: Head) -> tuple[int, list[Message]]:

@@ -1,5 +1,7 @@
 """Strands' conversation managers do what the library does."""
 
+from dataclasses import dataclass
+
 import msgspec
 import numpy as np
 import pytest
@@ -55,17 +57,19 @@ def test_it_may_check_before_calls_too():
     assert "" in {record.point for record in trace.compactions}
 
 
+@dataclass(frozen=True)
 class Reports:
     """A provider that reports the same number of tokens, whatever is sent."""
 
+    tokens: int = 500
     refuses = False
 
     def one(self, step, view, heuristic, epoch=-1):
-        return Counted(500, True, PROVIDER)
+        return Counted(self.tokens, True, PROVIDER)
 
     def run(self, start, stop, head, kept_from, heuristics, form=""):
         size = stop - start
-        return CountedRun(np.full(size, 500), np.ones(size, dtype=bool), np.full(size, PROVIDER))
+        return CountedRun(np.full(size, self.tokens), np.ones(size, dtype=bool), np.full(size, PROVIDER))
 
     def overhead(self, heuristic):
         return 0
@@ -83,6 +87,16 @@ def test_what_is_projected_goes_on_from_the_count_of_a_pinned_answer():
     trace = replay(ledger, policy, window=8_000, usage=Reports(), summarizer=FixedSummaries(100))
     assert trace.columns["decision_tokens"].tolist() == [20, 500 + 40 + 20, 500 + 40 + 20, 500 + 40 + 20]
     assert [trace.view(step, call.at) for step, call in enumerate(calls)][-1] == (Span(0, 2), Span(6, 7))
+
+
+def test_the_output_of_an_answer_without_a_prompt_counts_alone():
+    # 1.62.0: after an empty request (no message stays, before every call) the usage was 0 + 40
+    said = [Event(Role.USER if place % 2 == 0 else Role.MODEL, (TextPart("x" * 80),)) for place in range(3)]
+    calls = tuple(ModelCall(at=place, output_tokens=40, response=place) for place in (1, 3))
+    ledger = Ledger.of(Session(tuple(said), calls))
+    policy = get_policy("strands-sliding-window")
+    trace = replay(ledger, policy, window=8_000, usage=Reports(0), summarizer=FixedSummaries(100))
+    assert trace.columns["decision_tokens"].tolist() == [20, 40 + 20]
 
 
 def test_a_call_without_messages_is_replayed():
