@@ -292,10 +292,11 @@ _TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
 def request_lost(story: Story, finding: Finding) -> None:
     """The words are searched in every message of every request since the first compaction that removed theirs."""
     message, quote = number(finding, "message"), str(number(finding, "quote"))
-    texts = [" ".join(part_text(part).split()) for part in story.session.events[message].parts]
+    own = [part_text(part) for part in story.session.events[message].parts]
+    texts = [" ".join(text.split()) for text in own]
     typed = [" ".join(_TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
     typed += [text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))]
-    if not quote or not any(_begins(text, quote.lstrip(_MARKS)) for text in (*texts, *typed)):
+    if not quote or not any(_begins(text, quote.lstrip(_MARKS)) for text in (*own, *typed)):
         raise Wrong(f"message {message} does not begin with the quoted words, but for rules before them")
     quote = _without_courtesy(quote)
     removals = _removals(story, message)
@@ -511,10 +512,10 @@ def _tells(story: Story, step: int, rule: str) -> bool:
 
 
 def _begins(text: str, quote: str) -> bool:
-    """Does a text begin with some words, or have them behind sentences that state rules alone."""
-    if text.lstrip(_MARKS).startswith(quote):
+    """Does a text begin with some words, or have them behind sentences and lines that state rules alone."""
+    if " ".join(text.split()).lstrip(_MARKS).startswith(quote):
         return True
-    sentences = split_sentences(text)
+    sentences = [folded for one in split_sentences(text) if (folded := " ".join(one.split()))]
     place = next((at for at in range(1, len(sentences)) if " ".join(sentences[at:]).startswith(quote)), 0)
     return place > 0 and all(map(_states_rules_alone, sentences[:place]))
 

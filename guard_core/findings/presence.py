@@ -322,10 +322,12 @@ def asked_words(event: Event) -> str:
     """The words by which a request is known: the first ones, without sentences before them that only state rules, for
     a request may begin with those."""
     words = first_words(event)
-    sentences = split_sentences(words)
+    own = next((text for part in event.parts if (text := part_text(part).strip())), "")
+    is_typed = _unquoted(" ".join(own.split())) == words  # then its lines are known: code below it is no part of it
+    sentences = [" ".join(sentence.split()) for sentence in split_sentences(_unquoted(own) if is_typed else words)]
     for place, sentence in enumerate(sentences):
         if not _is_rule(sentence):
-            rest = " ".join(sentences[place:]) if place else words
+            rest = " ".join(filter(None, sentences[place:])) if place else words
             return rest if width(quotation(rest)) >= SHORTEST else words
     return words
 

@@ -357,6 +357,22 @@ def test_a_short_request_is_said_by_a_passage_with_each_of_its_words(said, is_re
 
 
 @pytest.mark.parametrize(
+    ("ask", "quote"),
+    [
+        (f"{ASK}\n\n```python\n# You must never call this twice.\ndef f(): ...\n```", ASK),
+        (f"{ASK}\nError: the config must be a file, never a folder. At line 5.", ASK),
+        (f"Never push to the main branch\n{ASK}\n\nThanks!", ASK),
+    ],
+    ids=["code below", "output below", "a rule without a full stop above"],
+)
+def test_a_request_is_known_by_its_first_line_whatever_stands_below_or_above_it(ask, quote):
+    built = talk(compaction(3), ask=ask)
+    (finding,) = lost(built)
+    assert finding.numbers["quote"].startswith(quote)
+    assert check(built, [finding], judge_session(built)) == []
+
+
+@pytest.mark.parametrize(
     ("ask", "said", "is_restated"),
     [
         ("Fix the flaky tests", "State: fixing flakiness of the test suite.", True),
