@@ -119,6 +119,12 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "for {count:others} more rule(s) of earlier turns",
         "for at least {count:others} more rule(s) of earlier turns",
     ),
+    "todo_lost": (
+        "(message {message:place}) left the context at step {step:place} (",
+        "(compaction {compaction:place})",
+        "for {count:others} more todo(s) of that list",
+        "its next list later (message {later:place})",
+    ),
     "request_lost": (
         "left the context at step {step:place} (",
         "missing from the request of step {first_absent:place} (",

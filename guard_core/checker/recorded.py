@@ -35,6 +35,7 @@ from guard_core.facts.texts import (
     paraphrases,
     split_sentences,
 )
+from guard_core.facts.todos import TODO_TOOLS, open_todos
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -49,6 +50,7 @@ _AUTOMATIC = (
 )
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
+_MOST_TODOS = 10  # of a list that are looked for
 _MOST_MESSAGES = 20  # with rules that a later turn lost
 _MOST_RULES = 5  # of one message that are looked for
 _LONGEST_CYCLE = 6  # calls that are made in turn
@@ -412,6 +414,51 @@ def rule_lost(story: Story, finding: Finding) -> None:
     same("count", finding.count, len(lost))
     same("compaction", number(finding, "compaction"), [i for i in removals if story.first_call_after(i) <= step][-1])
     same("step", finding.step, step)
+
+
+def todo_lost(story: Story, finding: Finding) -> None:
+    """The open todos of a list are searched in every request since, and the list is the last before the compaction."""
+    message, index = number(finding, "message"), number(finding, "compaction")
+    lists = [at for at, event in enumerate(story.session.events) if _writes_todos(event)]
+    at = story.recorded(index).at
+    if message not in lists or message != [place for place in lists if place < at][-1]:
+        raise Wrong("that is not the last list of todos before the compaction")
+    agree(finding, later=next((place for place in lists if place > message), -1))
+    lost: list[tuple[int, int, str]] = []
+    for todo in _open_ones(story.session.events[message]):
+        silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > message]
+        while silent and not _tells(story, silent[-1], todo):
+            silent.pop()
+        first = silent[-1] + 1 if silent else len(story.sent)
+        taking = [
+            place
+            for place in range(len(story.compactions))
+            if 0 <= story.compaction(place).step <= first
+            and _takes_away(story, place, message)
+            and not any(message < one < story.recorded(place).at for one in lists)
+        ]
+        lost += [(first, taking[-1], todo)] if taking and first < len(story.sent) else []
+    if not lost:
+        raise Wrong("the last request has every todo of the list, or may have it")
+    step, taken, todo = min(lost, key=lambda item: item[:2])
+    same("step", finding.step, step)
+    same("compaction", index, taken)
+    if not todo.startswith(str(number(finding, "todo"))) or not number(finding, "todo"):
+        raise Wrong("that is not the todo that was lost first")
+    agree(finding, is_whole=finding.numbers["todo"] == todo)
+    same("count", finding.count, sum(item[:2] == (step, taken) for item in lost))
+    if (finding.severity == INFO) != (number(finding, "later") >= 0):
+        raise Wrong("a loss that a later list may have made up for is a note, and no other one")
+
+
+def _writes_todos(event: Event) -> bool:
+    return any(isinstance(part, ToolCallPart) and part.name in TODO_TOOLS for part in event.parts)
+
+
+def _open_ones(event: Event) -> list[str]:
+    """The todos of a list that are not done and long enough to be known again, without those that it repeats."""
+    ones = [one for one in open_todos(event) or () if _weight(one) >= _SHORTEST_QUOTE and says_something(one)]
+    return list(dict.fromkeys(ones))[:_MOST_TODOS]
 
 
 def _says_how_much(finding: Finding, rule: str) -> None:
@@ -1035,6 +1082,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         request_lost,
         rule_lost,
         earlier_rule_lost,
+        todo_lost,
         grown,
         summary_not_kept,
         loop,

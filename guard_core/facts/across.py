@@ -11,7 +11,8 @@ import numpy as np
 from guard_core.costs import CALL, RESULT
 from guard_core.events import Event
 from guard_core.facts.lanes import Search, Snippet, State
-from guard_core.facts.proposals import TODO, open_todos
+from guard_core.facts.proposals import TODO
+from guard_core.facts.todos import open_todos
 from guard_core.findings.presence import SHORTEST, first_words, quotation
 from guard_core.ledger import Ledger
 from guard_core.quoting import width

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from guard_core.costs import CALL, HAS_RESULT, SYSTEM, USER, tool_key
-from guard_core.events import Event, TextPart, ToolCallPart
+from guard_core.costs import HAS_RESULT, SYSTEM, USER
+from guard_core.events import Event, TextPart
 from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, says_something, sentences
 from guard_core.facts.lanes import Snippet
+from guard_core.facts.todos import open_todos, todo_calls
 from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
 from guard_core.quoting import normalised, width
@@ -22,13 +22,6 @@ TODO, PATH, IDENTIFIER, QUANTITY, TYPED = "todo", "path", "identifier", "quantit
 MOST_INSTRUCTIONS = 100  # of one session that are followed, the first ones: ours, so that a page takes a moment
 MOST_DETAILS = 20  # of each kind of path, identifier and quantity, the first ones
 MOST_READ = 1_000  # messages of users that are looked at
-MOST_TODO_CALLS = 50  # the last ones
-TODO_TOOLS = (  # tools that write a list of todos, by the agents that have them
-    *("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "SetTodoList", "todo", "update_todo_list"),
-    *("TaskCreate", "TaskUpdate", "manage_todo_list"),
-)
-_DONE = {"completed", "complete", "done", "cancelled", "canceled", "deleted"}
-_TODO_TEXTS = ("content", "step", "title", "text", "task", "subject", "description")
 # Each pattern takes time in proportion to its text: no two of its parts can take the same character.
 _DETAILS = {
     PATH: re.compile(
@@ -53,13 +46,6 @@ def events_to_read(ledger: Ledger) -> Ints:
     flags = ledger.events["flags"]
     users = np.flatnonzero(((flags & (USER | SYSTEM)) > 0) & ((flags & HAS_RESULT) == 0))[:MOST_READ]
     return np.union1d(users, todo_calls(ledger, ledger.event_count))
-
-
-def todo_calls(ledger: Ledger, stop: int) -> Ints:
-    """The events before event `stop` that call a todo tool, the last MOST_TODO_CALLS."""
-    calls = (ledger.parts["kind"] == CALL) & np.isin(ledger.parts["tool"], [tool_key(name) for name in TODO_TOOLS])
-    events = np.unique(ledger.parts["event"][calls])
-    return events[events < stop][-MOST_TODO_CALLS:]
 
 
 def instructions(session: Session, events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
@@ -112,23 +98,3 @@ def _is_tag(match: re.Match[str]) -> bool:
     name, text = match[0].removeprefix("/"), match.string
     before, after = text[max(0, match.start() - 2) : match.start()], text[match.end() : match.end() + 1]
     return after == ">" and before.removesuffix("/").endswith("<") and name.replace("_", "").isalnum()
-
-
-def open_todos(event: Event) -> list[str] | None:
-    """The todos that a message lists as not done, in their order; None where it lists none at all."""
-    for part in event.parts:
-        if isinstance(part, ToolCallPart) and part.name in TODO_TOOLS and isinstance(part.arguments, dict):
-            lists = [value for value in part.arguments.values() if isinstance(value, list)]
-            if lists:
-                return [text for item in lists[0] if (text := _todo(item))]
-    return None
-
-
-def _todo(item: Any) -> str:
-    """The text of a todo that is not done, on one line; "" of one that is, or of anything else."""
-    if isinstance(item, str):
-        return " ".join(item.split())[:400]
-    if not isinstance(item, dict) or str(item.get("status", "")).lower() in _DONE or item.get("done") is True:
-        return ""
-    texts = (item[name] for name in _TODO_TEXTS if isinstance(item.get(name), str))
-    return " ".join(next(texts, "").split())[:400]

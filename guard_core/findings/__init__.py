@@ -24,6 +24,7 @@ from guard_core.findings import (
     sizes,
     sliding,
     summaries,
+    todos,
     without,
 )
 from guard_core.findings.claims import Finding, Verdict, gravest_first
@@ -77,6 +78,7 @@ _OF_BOTH: tuple[Check, ...] = (
 _OF_RECORDINGS: tuple[Check, ...] = (
     requests.lost_rules,
     requests.lost_earlier_rules,
+    todos.lost_todos,
     sizes.contradicted_window,
     sizes.doubted_window,
     sizes.counted_over,

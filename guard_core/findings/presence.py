@@ -15,10 +15,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.counts import counted_compactions
+from guard_core.counts import CountedCompaction, counted_compactions
 from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
+from guard_core.facts.todos import all_todo_calls, open_todos
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.quoting import letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
@@ -28,6 +29,7 @@ QUOTE_CHARS = 60  # characters that a request is known by (see `width`)
 SHORTEST = 12  # characters; "yes" or "go on" is found everywhere and says nothing
 PASSAGE_CHARS = 24  # ours: the shortest clause of a request whose repetition is no accident
 MOST_PASSAGES = 20  # clauses of one request that are looked for in summaries: as many at its beginning as at its end
+MOST_TODOS = 10  # of one list, the first open ones: as costly
 MOST_RULES = 5  # of one request that are looked for, the first ones: as costly
 FIRST_WORDS = ""  # the key of a message's first words; those of its rules are the rules
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
@@ -77,7 +79,8 @@ class RequestWords(msgspec.Struct, frozen=True):
     of its turn without quotation or passage whose messages may say each of its sentences in other words
     (`facts.texts.restates`), or all of it in another script or language (`may_translate`).
     `rules` are its first rules, but for those that the system prompt has, too. Of a message that only a compaction of a
-    later turn took away nothing else is looked up, and `quote` is empty."""
+    later turn took away nothing else is looked up, and `quote` is empty. So it is for a list of the agent's todos, of
+    which `todos` are the open ones and `next_list` is the message with the next list, -1: none."""
 
     message: int
     quote: str
@@ -89,24 +92,29 @@ class RequestWords(msgspec.Struct, frozen=True):
     kept_rules: tuple[tuple[int, str], ...] = ()
     rules: tuple[RuleWords, ...] = ()
     asks: bool = True  # is something asked for besides these rules
+    todos: tuple[RuleWords, ...] = ()
+    next_list: int = -1
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
     """Look up the requests that compactions took away, and the rules of other messages that they did. `session` may be
     a head; `read` gives all events in order: up to the last of these messages for their words, then all for the places
     of these words, earlier ones too."""
-    wanted, others = removed_requests(session, ledger), removed_later(session, ledger)
-    words, clauses, texts = {}, {}, {}
-    for index, event in enumerate(islice(read(), max([*wanted, *others], default=-1) + 1)):
+    wanted, others, lists = removed_requests(session, ledger), removed_later(session, ledger), _lists(session, ledger)
+    words, clauses, texts, todos = {}, {}, {}, {}
+    for index, event in enumerate(islice(read(), max([*wanted, *others, *lists], default=-1) + 1)):
+        if index in lists:
+            todos[index] = followed_todos(event)
         if index in wanted and width(quotation(asked := asked_words(event))) >= SHORTEST:
             words[index], clauses[index], texts[index] = asked, passages_of(event), _own_text(event)
         elif index in others:
             texts[index] = _own_text(event)
     rules = _rules_in(session, texts, words)
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
-    quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
+    said_of = [*rules.items(), *todos.items()]
+    quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in said_of for rule in said}
     quoted_in = _places(quotes, read)
-    requests = []
+    requests = _listed(session, todos, lists, quoted_in)
     for message in sorted({*words, *rules}):
         own = tuple(
             RuleWords(rule, tuple(quoted_in[message, rule]), _saying(session, _behind(session, message), rule))
@@ -128,7 +136,50 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             requests.append(
                 RequestWords(message, quote, is_whole, events, quoting, passages, restated, repeating, own, asks)
             )
-    return tuple(requests)
+    return tuple(sorted(requests, key=lambda item: item.message))
+
+
+def _listed(
+    session: Session,
+    todos: Mapping[int, list[str]],
+    lists: Mapping[int, int],
+    quoted_in: Mapping[tuple[int, str], list[int]],
+) -> list[RequestWords]:
+    """The lists of todos that have open ones, with where these are quoted."""
+    return [
+        RequestWords(
+            message,
+            "",
+            False,
+            (),
+            (),
+            todos=tuple(
+                RuleWords(todo, tuple(quoted_in[message, todo]), _saying(session, _behind(session, message), todo))
+                for todo in said
+            ),
+            next_list=lists[message],
+        )
+        for message, said in todos.items()
+        if said
+    ]
+
+
+def followed_todos(event: Event) -> list[str]:
+    """The open todos of a list that are looked for: the first ones that are long enough to be known again."""
+    listed = dict.fromkeys(open_todos(event) or ())
+    return [todo for todo in listed if width(todo) >= SHORTEST and says_something(todo)][:MOST_TODOS]
+
+
+def _lists(session: Session, ledger: Ledger) -> dict[int, int]:
+    """The calls that wrote the last list of todos before a compaction that did not keep them, the first MOST_REQUESTS,
+    each with the call that wrote the next one, -1: none."""
+    calls = all_todo_calls(ledger)
+    lists: dict[int, int] = {}
+    for item in counted_compactions(session).compactions:
+        place = int(np.searchsorted(calls, ledger.bases[item.place].at)) - 1
+        if item.step >= 0 and place >= 0 and removes(ledger, item, int(calls[place])):
+            lists[int(calls[place])] = int(calls[place + 1]) if place + 1 < len(calls) else -1
+    return dict(islice(lists.items(), MOST_REQUESTS))
 
 
 def rules_of(session: Session, messages: Iterable[int]) -> tuple[RequestWords, ...]:
@@ -233,6 +284,12 @@ def removed_later(session: Session, ledger: Ledger) -> set[int]:
                     kept |= turns == segment.event
             removed |= ~kept & (turns < base.at) & (turns != users[item.step])
     return set(turns[removed].tolist())
+
+
+def removes(ledger: Ledger, item: CountedCompaction, event: int) -> bool:
+    """Did a compaction leave an event before it out of the history."""
+    base = ledger.bases[item.place]
+    return event < base.at and not holds(base.view, event)
 
 
 def holds(view: View, event: int) -> bool:

@@ -21,6 +21,7 @@ from guard_core.findings.presence import (
     has,
     holds,
     may_be_summarised,
+    removes,
     shortened,
 )
 from guard_core.findings.sliding import is_made_anew
@@ -133,7 +134,7 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
         "is_universal": is_standing,
     }
     cut = "" if numbers["is_whole"] else " …"
-    is_all = sum(not words.quote for words in case.facts.words or ()) < MOST_REQUESTS
+    is_all = sum(not words.quote and not words.todos for words in case.facts.words or ()) < MOST_REQUESTS
     others = f"{'' if is_all else 'at least '}{counted(len(lost) - 1, 'more rule')}"
     more = "" if len(lost) == 1 else f" The same holds for {others} of earlier turns."
     scope = "" if is_standing else " It does not say whether it applies to later turns."
@@ -157,7 +158,7 @@ def _lost_later(facts: Facts, message: int, rule: RuleWords) -> Removal | None:
     by = [
         item
         for item in facts.recording.fired
-        if item.step <= first and item.counted is not None and _removes(facts, item.counted, message)
+        if item.step <= first and item.counted is not None and removes(facts.ledger, item.counted, message)
     ]
     return Removal(by[-1].index, first, by[-1].counted) if by and by[-1].counted is not None else None
 
@@ -264,15 +265,12 @@ def _removals(facts: Facts, words: RequestWords) -> list[Removal]:
     return [
         Removal(index, item.step, counted)
         for item in fired
-        if item.counted is not None and _removes(facts, item.counted, words.message) and not _sent(facts, item, words)
+        if item.counted is not None
+        and removes(facts.ledger, item.counted, words.message)
+        and not _sent(facts, item, words)
         for index, counted in (*facts.replaced_by(item.counted), (item.index, item.counted))
-        if _removes(facts, counted, words.message)
+        if removes(facts.ledger, counted, words.message)
     ]
-
-
-def _removes(facts: Facts, item: CountedCompaction, message: int) -> bool:
-    base = facts.ledger.bases[item.place]
-    return message < base.at and not holds(base.view, message)
 
 
 def _sent(facts: Facts, item: Fired, words: RequestWords) -> bool:

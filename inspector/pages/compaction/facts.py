@@ -14,9 +14,10 @@ from guard_core.facts.across import (
     open_work,
 )
 from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Snippet, State
-from guard_core.facts.proposals import MOST_DETAILS, named_in, todo_calls
+from guard_core.facts.proposals import MOST_DETAILS, named_in
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
+from guard_core.facts.todos import todo_calls
 from guard_core.quoting import readings
 from inspector.pages.compaction import presenter
 from inspector.pages.compaction.presenter import Compaction

@@ -16,7 +16,7 @@ from inspector.replays.avoiding import answers_at_hand
 SHOWN_PRICES = 3  # compactions whose price is on the overview
 SHOWN_ANSWERS = 3  # findings whose remedies are on it
 SHOWN_LOSSES = 3  # lost requests and rules on it
-LOST = ("request_lost", "rule_lost", "earlier_rule_lost")
+LOST = ("request_lost", "rule_lost", "earlier_rule_lost", "todo_lost")
 
 
 def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:
@@ -70,7 +70,9 @@ def _nothing_lost(page: Frame) -> str:
     if page.analysis.facts.words is None:
         return "Not determined yet."
     unseen = "" if page.analysis.simulated else blind_words(page.analysis.facts)
-    return unseen or "No request of a user was lost before its turn had ended, and no rule of one for good."
+    return unseen or (
+        "No request of a user was lost before its turn had ended, and no rule of one or open todo for good."
+    )
 
 
 def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:

@@ -36,7 +36,9 @@ from inspector.pages.shared.remedies import anchor
 from inspector.replays.choice import Choice
 
 SHOWN_FINDINGS = 30
-LOSSES = ("request_lost", "rule_lost", "earlier_rule_lost", "tail_lost")  # findings that the facts page has more of
+# Findings that the facts page has more of, and the numbers of theirs that have the words.
+LOSSES = ("request_lost", "rule_lost", "earlier_rule_lost", "todo_lost", "tail_lost")
+WORDS = ("quote", "rule", "todo")
 SHOWN_DECISIONS = 10  # steps at which one side compacts and the other does not
 FIRST_FINDINGS = 8  # of them that are unfolded
 MODELS_NAMED = 4
@@ -189,7 +191,7 @@ def finding_rows(
             "step": f"{step_number(item.step):,}",
             "url": address("steps", side, at=step_number(item.step)),
             "more": "facts" if item.kind in LOSSES else "context",
-            "more_url": address("facts", side, q=item.numbers.get("quote") or item.numbers.get("rule", ""))
+            "more_url": address("facts", side, q=next(filter(None, map(item.numbers.get, WORDS)), ""))
             if item.kind in LOSSES
             else address("context", side, at=step_number(item.step)),
             "avoid": anchor(item) if side == "recorded" else "",

@@ -122,6 +122,7 @@ FINDINGS = {
     "no_fit": "What every request holds is over the threshold by itself: no compaction can help.",
     "near_miss": "A request above 90 % of the window that was not compacted.",
     "rule_lost": "A compaction took a rule of the user's out of the context, and no later call of the turn has it.",
+    "todo_lost": "A compaction took an open todo of the agent out of the context, and no call since has it.",
     "earlier_rule_lost": "A compaction took a rule of an earlier turn out of the context, and no call since has it.",
     "request_lost": "Later calls of the turn no longer have the first words of what the user asked for.",
     "tail_lost": "Messages that a compaction kept were not sent afterwards.",

@@ -15,6 +15,7 @@ KINDS = {
     "request_lost": "request lost",
     "rule_lost": "rule lost",
     "earlier_rule_lost": "earlier rule lost",
+    "todo_lost": "open todo lost",
     "tail_lost": "kept messages lost",
     "loop": "loop",
     "sliding_window": "sliding window",

@@ -218,6 +218,18 @@ def with_rules(built: Session) -> Session:
     return msgspec.structs.replace(built, events=(first, *built.events[1:]))
 
 
+def with_todos(summary: str = f"The task: {WORDS}.", *, again: bool = False) -> Session:
+    """Work with a list of three todos, two of them open, and perhaps another list behind the compaction."""
+    built = exchange(14, tokens=_falling_at(8), compactions=(compaction(8, summary),))
+    listed = [("Write the parser", "completed"), ("Write the rollback migration", "pending"), ("Update the manual", "")]
+    todos = [{"content": words, "status": status} for words, status in listed]
+    events = [*built.events]
+    events[3] = Event(Role.MODEL, (ToolCallPart("TodoWrite", {"todos": todos}, "t1"),))
+    if again:
+        events[11] = Event(Role.MODEL, (ToolCallPart("TodoWrite", {"todos": [{"content": "Tidy up"}]}, "t2"),))
+    return msgspec.structs.replace(built, events=tuple(events))
+
+
 def with_earlier_rules() -> Session:
     """Two turns of their own rules, then work whose first compaction keeps one of the three and the second none."""
     said = (
@@ -364,6 +376,8 @@ def recordings() -> Iterator[tuple[str, Session]]:
         with_rules(exchange(20, tokens=_falling_at(5), compactions=(compaction(5, f"The task: {WORDS}."),))),
     )
     yield "rules of an earlier turn lost", with_earlier_rules()
+    yield "todos lost", with_todos()
+    yield "todos lost before another list", with_todos(again=True)
     yield "grown", exchange(10, tokens=growing(50_000, 2_000), compactions=(compaction(5, tokens_before=50_500),))
     twice = tuple(compaction(turn, tokens_before=50_500 + turn) for turn in (5, 8))
     yield "grown twice", exchange(10, tokens=growing(50_000, 2_000), compactions=twice)

@@ -3,7 +3,7 @@
 import pytest
 
 from guard_core.facts.instructions import REQUEST, RULE, kind_of, rule_sentences
-from guard_core.facts.proposals import details, instructions, open_todos
+from guard_core.facts.proposals import details, instructions
 from guard_core.facts.texts import (
     UNSPACED_FOUND,
     UNSPACED_OTHERS,
@@ -16,6 +16,7 @@ from guard_core.facts.texts import (
     split_sentences,
 )
 from guard_core.facts.texts import quotation as sought
+from guard_core.facts.todos import open_todos
 from guard_core.quoting import readings
 from tests.benchmarks.measure_paraphrase import best_cut, measured
 from tests.builders import model, session, tool_call, user
