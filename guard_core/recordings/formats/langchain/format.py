@@ -22,7 +22,15 @@ from guard_core.events import Event, Part, Role, TextPart, part_text
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.langchain import look as langchain_look
 from guard_core.recordings.formats.langchain.known_names import NAMES
-from guard_core.recordings.formats.langchain.messages import body_of, event_of, is_message, kind_of, model_of, usage_of
+from guard_core.recordings.formats.langchain.messages import (
+    body_of,
+    event_of,
+    is_message,
+    kind_of,
+    model_of,
+    unescaped,
+    usage_of,
+)
 from guard_core.recordings.formats.langchain.runs import Runs, all_runs, runs_in
 from guard_core.recordings.reading import fields, summary_words, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -31,6 +39,8 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted
+
+_HEADS = 20  # records looked at
 
 
 class LangChainFormat:
@@ -42,18 +52,19 @@ class LangChainFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:
             value = source.json(allow_nan=True)
-            listed = _listed(value)
-            return bool(runs_in(value)) or any(runs_in(item) for item in listed[:20]) or _is_messages(listed)
-        heads = [line.obj for line in source.head_lines()]
+            listed = unescaped(_listed(value)[:_HEADS])
+            return bool(runs_in(unescaped(value))) or any(map(runs_in, listed)) or _is_messages(listed)
+        heads = [unescaped(line.obj) for line in source.head_lines()]
         return any(runs_in(head) for head in heads) or _is_messages(heads)
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         records = _records(source)
         if source.shape is Shape.JSON:
-            of_messages = not runs_in(value := source.json(allow_nan=True)) and _is_messages(_listed(value))
+            value = unescaped(source.json(allow_nan=True))
+            of_messages = not runs_in(value) and _is_messages(_listed(value))
         else:
-            of_messages = _is_messages([line.obj for line in source.head_lines()])
+            of_messages = _is_messages([unescaped(line.obj) for line in source.head_lines()])
         if of_messages:
             sessions = [_read_messages(source, (item for item, _ in records), facts)]
         else:
@@ -74,9 +85,9 @@ FORMAT = LangChainFormat()
 def _records(source: ByteSource) -> Iterator[tuple[Any, int | None]]:
     """The messages or runs of the file, each with its line."""
     if source.shape is Shape.LINES:
-        yield from ((line.obj, line.number) for line in source.lines())
+        yield from ((unescaped(line.obj), line.number) for line in source.lines())
         return
-    value = source.json(allow_nan=True)
+    value = unescaped(source.json(allow_nan=True))
     yield from ((item, None) for item in ([value] if runs_in(value) else _listed(value)))
 
 

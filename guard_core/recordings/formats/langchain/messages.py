@@ -9,6 +9,7 @@ from guard_core.recordings.formats.openai.completions import usage_of as usage_o
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.fields import JSON
 
+_ESCAPED = "__lc_escaped__"
 KINDS = {
     "human": Role.USER,
     "user": Role.USER,
@@ -20,6 +21,18 @@ KINDS = {
     "function": Role.USER,
     "chat": Role.USER,
 }
+
+
+def unescaped(value: Any) -> Any:
+    """A value without the objects that LangChain (`langchain_core.load`) puts around those of its user's that look like
+    its own: they have a key `lc`."""
+    if isinstance(value, list):
+        return [unescaped(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1 and _ESCAPED in value:
+        return unescaped(value[_ESCAPED])
+    return {key: unescaped(item) for key, item in value.items()}
 
 
 def is_message(value: JSON) -> bool:

@@ -90,6 +90,34 @@ def test_serialised_and_flat_messages_are_read_alike():
     assert read_as(FORMAT, flat).facts == read_as(FORMAT, TALK).facts
 
 
+def constructor(name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", name], "kwargs": kwargs}
+
+
+def escaped(value: Any) -> dict[str, Any]:
+    """A value of the user's that looks like LangChain's own, as `langchain_core.load.dumps` writes it."""
+    return {"__lc_escaped__": value}
+
+
+def test_what_langchain_escaped_is_read_as_it_was():
+    asked = constructor("HumanMessage", {"content": "List", "type": "human"})
+    call = {**CALL, "args": escaped({"lc": 1, "command": "ls"})}
+    metadata = escaped({"lc": 1, "model_name": "m-1", "token_usage": {"prompt_tokens": 100, "completion_tokens": 5}})
+    answered = constructor("AIMessage", {"content": "", "tool_calls": [call], "response_metadata": metadata})
+    for messages in ([asked, answered], [escaped(asked), escaped(answered)], lines(escaped(asked), escaped(answered))):
+        session = read_as(FORMAT, messages).sessions[0]
+        assert session.events[1].parts == (ToolCallPart("bash", {"lc": 1, "command": "ls"}, "c1"),)
+        assert [(item.prompt_tokens, item.model) for item in session.calls] == [(100, "m-1")]
+
+
+def test_messages_that_were_escaped_in_a_run_keep_their_tokens():
+    model = run("llm", "a", 1, inputs={"messages": [[escaped(constructor("HumanMessage", {"content": "List"}))]]})
+    message = constructor("AIMessage", {"content": "Done", "usage_metadata": {"input_tokens": 100, "output_tokens": 5}})
+    model["outputs"] = {"generations": [[{"text": "Done", "message": escaped(message)}]]}
+    session = read_as(FORMAT, lines(model)).sessions[0]
+    assert (texts(session), session.calls[0].prompt_tokens) == (["List", "Done"], 100)
+
+
 def test_usage_of_the_provider_stands_in():
     plain = ai("Hi") | {}
     plain["data"] |= {

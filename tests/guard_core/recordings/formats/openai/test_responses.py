@@ -55,10 +55,7 @@ def test_items_that_the_api_lists_newest_first_are_turned_around():
 
 
 def test_only_a_page_of_the_api_is_turned_around_for_its_first_and_last_message():
-    newest_first = [
-        DONE,
-        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List files"}]},
-    ]
+    newest_first = [DONE, {"type": "message", **USER}]
     page = {"object": "list", "data": newest_first, "has_more": False}
     assert texts(session_of(page)) == ["List files", "One file"]
     assert texts(session_of(newest_first)) == ["One file", "List files"]
