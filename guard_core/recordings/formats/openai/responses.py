@@ -8,8 +8,8 @@ it answered (`compact_threshold`) is in that response, and the next request cont
 newest first is turned around. With `previous_response_id` or `conversation` a request holds new items only: the history
 is put together along these ids, and where the earlier response is not in the file, a note says so. Streamed responses
 are put together (see `streams`), failed requests are calls without an answer. A list of responses alone (openai-agents'
-`raw_responses`) holds what came back, not what was sent. `instructions` are the system prompt. A session's database has no tokens, or sums by turn,
-which a note states.
+`raw_responses`) holds what came back, not what was sent. `instructions` are the system prompt. A session's database has
+no tokens, or sums by turn, which a note states.
 Source: https://platform.openai.com/docs/api-reference/responses.
 """
 

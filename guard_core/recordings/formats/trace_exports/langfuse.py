@@ -20,8 +20,8 @@ from guard_core.recordings.reading.known_names import words
 KINDS = words("GENERATION SPAN EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL")
 # What only an observation has beside its kind, its trace and its time.
 _OWN = words(
-    "modelParameters model_parameters parentObservationId parent_observation_id completionStartTime completion_start_time"
-    " usageDetails usage_details statusMessage status_message"
+    "modelParameters model_parameters parentObservationId parent_observation_id completionStartTime"
+    " completion_start_time usageDetails usage_details statusMessage status_message"
 )
 _UNITS = ("inputUsage", "input_usage", "promptTokens", "prompt_tokens")  # the prompt's tokens, where no kinds are
 _ANSWERED = ("outputUsage", "output_usage", "completionTokens", "completion_tokens")
