@@ -1,8 +1,9 @@
 """ATIF trajectories (Harbor's agent trajectory interchange format), versions 1.0 to 1.8: one session each.
 
 Definition: https://www.harborframework.com/docs/agents/trajectory-format. A step of source `agent` is one model call
-with its answer; `metrics.prompt_tokens` includes `cached_tokens`, and what the cache wrote (`metrics.extra`, of some
-agents). A step may be several calls (`llm_call_count`): its metrics are their sum and no call's own, so its call
+with its answer; `metrics.prompt_tokens` includes `cached_tokens`, and what the cache wrote (in `metrics.extra`), which
+of some agents is beside it and added. A step may be several calls (`llm_call_count`): its metrics are their sum and no
+call's own, so its call
 carries none; with 0 calls it is an event. `observation.results` are tool results for the calls of the same step;
 results without a call id answer by order. The first `system` step is the system prompt, later ones stay in the log
 (agents add context so), marked as automatic. A compaction is a system step with `extra.context_management` (or
@@ -38,9 +39,14 @@ from guard_core.views import Inserted, Span, View
 # versions mark that in words only.
 KEEPS_FIRST = "terminus"
 IN_WORDS = "Performed context summarization and handoff to continue task."
-# What the cache wrote, in `metrics.extra`, as Harbor 0.26 takes it over from Claude Code and Codex. Its writers for
-# other agents say `cache_write_tokens`: of some it is no part of the prompt tokens.
-CACHE_WRITES = ("cache_creation_input_tokens", "cache_write_input_tokens")
+# What the cache wrote, in `metrics.extra`, as Harbor takes it over from Claude Code, Codex and Kimi CLI: a part of the
+# prompt tokens.
+CACHE_WRITES = ("cache_creation_input_tokens", "cache_write_input_tokens", "input_cache_creation")
+# Of these agents Harbor's prompt tokens are the fresh and the read ones only, and what the cache wrote is beside them,
+# under this name: `src/harbor/agents/installed/` (`opencode.py`, `mimo.py`, `openclaw.py`, `rovodev_cli.py`), 0.22. Of
+# other agents the name does not say which it is; of Cline it is a part.
+WRITES_BESIDE, OTHER_WRITES = frozenset({"opencode", "mimo", "openclaw", "rovodev-cli"}), "cache_write_tokens"
+WRITES_WITHIN = frozenset({"cline-cli"})
 SUBAGENT_DEPTH = 4  # trajectories inside trajectories; the format allows any
 
 
@@ -131,6 +137,7 @@ class _Trajectory:
         self._folded = 0
         self._prompts = 0  # prompt tokens of the calls in this file, in all
         self._evidence = Evidence.DECLARED
+        self._writer = fields.text(fields.mapping(value, "agent"), "name")
         self._cut: JSON | None = None  # the step of a compaction whose summary is still to come
 
     def session(self) -> Session:
@@ -169,7 +176,7 @@ class _Trajectory:
             self._compact(None)
             self._evidence = Evidence.DECLARED
             self._cut = step
-            self._compact(step, _call_of(step, self._count(step)))
+            self._compact(step, _call_of(step, self._count(step), self._writer))
             return True
         waiting, has_summary = self._cut is not None, source == "user"
         self._compact(step if has_summary else None)
@@ -228,7 +235,7 @@ class _Trajectory:
         if copied or fields.tokens(step, "llm_call_count") == 0:
             self._builder.event(Role.MODEL, (*head, *parts, *calls), timestamp=time)
         else:
-            call = _call_of(step, self._count(step))
+            call = _call_of(step, self._count(step), self._writer)
             self._builder.answer((*head, *parts, *calls), call=call, timestamp=time)
         self._results(step, calls, time)
 
@@ -238,8 +245,10 @@ class _Trajectory:
         prompt = fields.tokens(metrics, "prompt_tokens")
         if prompt is None or step.get("is_copied_context") is True:
             return None
-        self._facts.call(prompt)
         self._prompts += prompt
+        if self._writer in WRITES_BESIDE:
+            prompt += fields.tokens(fields.mapping(metrics, "extra"), OTHER_WRITES) or 0
+        self._facts.call(prompt)
         if (fields.tokens(step, "llm_call_count") or 1) > 1:
             self._folded += 1
             return None
@@ -285,13 +294,15 @@ class _Trajectory:
             )
 
 
-def _call_of(step: JSON, prompt: int | None) -> JSON:
+def _call_of(step: JSON, prompt: int | None, writer: str) -> JSON:
+    """The call of a step, as fields of ModelCall. `writer`: the agent whose session Harbor took over."""
+    writes = (*CACHE_WRITES, OTHER_WRITES) if writer in WRITES_BESIDE | WRITES_WITHIN else CACHE_WRITES
     metrics = fields.mapping(step, "metrics") if prompt is not None else {}
     extra = fields.mapping(metrics, "extra")
     return {
         "prompt_tokens": prompt,
         "cached_tokens": fields.tokens(metrics, "cached_tokens"),
-        "cache_write_tokens": fields.first_tokens(extra, *CACHE_WRITES),
+        "cache_write_tokens": fields.first_tokens(extra, *writes),
         "cache_hour_tokens": fields.tokens(fields.mapping(extra, "cache_creation"), fields.HOUR_TOKENS),
         "output_tokens": fields.tokens(metrics, "completion_tokens"),
         "model": fields.text(step, "model_name"),

@@ -76,6 +76,23 @@ def test_what_the_cache_wrote_is_among_the_agents_own_counts(extra, written, for
     assert (call.cache_write_tokens, call.cache_hour_tokens) == (written, for_an_hour)
 
 
+@pytest.mark.parametrize(
+    ("agent", "prompt", "written"),
+    [(name, 129, 9) for name in ("opencode", "mimo", "openclaw", "rovodev-cli")]
+    + [("cline-cli", 120, 9), ("another", 120, None)],
+)
+def test_what_the_cache_wrote_is_a_part_of_the_prompt_or_beside_it(agent, prompt, written):
+    step = agent_step(3)
+    step["metrics"]["extra"] = {"cache_write_tokens": 9}
+    total = {"total_prompt_tokens": 120}
+    value = {**trajectory(*HEAD, step), "agent": {"name": agent, "version": "1"}, "final_metrics": total}
+    recording = read_as(FORMAT, value)
+    [call] = recording.sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens) == (prompt, 100, written)
+    assert recording.facts.prompt_tokens_sum == prompt
+    assert not any("in calls that are not listed" in note for note in recording.sessions[0].notes)
+
+
 def test_facts_count_steps_calls_and_results():
     facts = read_as(FORMAT, trajectory(*HEAD, LOOK, agent_step(4, "Done", 150))).facts
     assert (facts.messages, facts.model_calls, facts.prompt_tokens_sum) == (4, 2, 270)
