@@ -3,8 +3,7 @@
 Definition: https://www.harborframework.com/docs/agents/trajectory-format. A step of source `agent` is one model call
 with its answer; `metrics.prompt_tokens` includes `cached_tokens`, and what the cache wrote (in `metrics.extra`), which
 of some agents is beside it and added. A step may be several calls (`llm_call_count`): its metrics are their sum and no
-call's own, so its call
-carries none; with 0 calls it is an event. `observation.results` are tool results for the calls of the same step;
+call's own, so its call carries none; with 0 calls it is an event. `observation.results` are tool results for the calls of the same step;
 results without a call id answer by order. The first `system` step is the system prompt, later ones stay in the log
 (agents add context so), marked as automatic. A compaction is a system step with `extra.context_management` (or
 `muse_compaction`): all before it leaves the request, the next user step is what takes its place. A trajectory made from

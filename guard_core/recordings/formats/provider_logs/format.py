@@ -5,6 +5,7 @@ of Anthropic's batches, which hold what came back.
 Each body is read as in logs of its API; Bedrock's are Converse's, or those of the model's maker (Anthropic, OpenAI).
 Where a body is kept elsewhere (Bedrock's of more than 100 KB, in S3), the call has the counts of its record and no
 messages. Calls that share no history are sessions of their own.
+What a client wrote of the Converse API is read, too: requests with responses, a request, its messages alone (Strands).
 Sources: https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html,
 https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/request-response-logging,
 https://ai.google.dev/gemini-api/docs/batch-api, https://docs.anthropic.com/en/api/retrieving-message-batch-results.
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, Calls
-from guard_core.recordings.reading import fields, log_records
+from guard_core.recordings.reading import bedrock, fields, log_records
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, united, words
 from guard_core.recordings.reading.source import ByteSource, Shape
@@ -89,6 +90,8 @@ def _records(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int |
         yield from ((line.number, _opened(line.obj)) for line in lines)
         return
     value = source.json() if source.shape is Shape.JSON else None
+    if isinstance(value, list) and _is_converse({"messages": value}):
+        value = {"messages": value}
     if isinstance(value, dict) and _logged(value) is None:
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
     listed = list(fields.objects(value if isinstance(value, list) else [value]))
@@ -111,10 +114,22 @@ def _logged(record: JSON) -> _Logged | None:
         message = fields.mapping(result, "message")
         return _Logged("anthropic" if message else "", {}, message)
     request, response = fields.decoded(record.get("request")), fields.decoded(record.get("response"))
+    if _is_converse(record) or _is_converse(request):
+        sent = request if _is_converse(request) else record
+        model = fields.text(sent, "modelId") or fields.text(record, "modelId")
+        return _Logged("converse", {"model": model, **sent}, response, log_records.time_of(record, {}), model)
     if not _is_google(request, response):
         return None
     model = fields.text(request, "model") or fields.text(record, "model")
     return _Logged("gemini", request, response, log_records.time_of(record, {}), model)
+
+
+def _is_converse(request: Any) -> bool:
+    """Is it a request of the Converse API, by the blocks of its messages?"""
+    messages = list(fields.objects(request.get("messages"))) if isinstance(request, dict) else []
+    heads = [message for message in messages[:_HEADS] if isinstance(message.get("content"), list)]
+    is_whole = bool(heads) and len(heads) == len(messages[:_HEADS])
+    return is_whole and all(fields.text(head, "role") and bedrock.blocks(head["content"]) for head in heads)
 
 
 def _is_google(request: Any, response: Any) -> bool:

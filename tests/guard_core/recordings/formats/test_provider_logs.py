@@ -185,6 +185,19 @@ def test_a_request_that_was_too_long_is_refused():
     assert read_as(FORMAT, lines(*TALK, failed)).sessions[0].refused == (5,)
 
 
+def test_what_a_client_wrote_of_the_converse_api_is_read():
+    request = {"messages": ASKED, "system": [{"text": "Be brief."}]}
+    counts = {"inputTokens": 10, "cacheReadInputTokens": 60, "outputTokens": 5}
+    logged = {"request": {"modelId": "m-1", **request}, "response": {"output": {"message": USED}, "usage": counts}}
+    messages = [*ASKED, USED, RESULT, ANSWER]
+    [call] = read_as(FORMAT, lines(logged)).sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.model) == (70, 60, "m-1")
+    for content in (messages, {**request, "messages": messages}):
+        events = read_as(FORMAT, content).sessions[0].events
+        assert events[1].parts == (ToolCallPart("ls", {"path": "."}, "c1"),)
+        assert events[2].parts == (ToolResultPart("ls", "a.txt", "c1"),)
+
+
 def test_results_of_a_batch_hold_what_came_back():
     results = [
         {
@@ -208,6 +221,8 @@ def test_results_of_a_batch_hold_what_came_back():
         {"request": {"messages": FIRST}, "response": message("r1", [])},
         {"custom_id": "a", "params": {"messages": FIRST}},
         {"request": {"contents": ["x"]}, "response": {}},
+        [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+        [{"role": "user", "content": '[{"text": "Hi"}]'}],
     ],
 )
 def test_other_logs_are_not_taken(other):
