@@ -3,16 +3,16 @@
 Definition: https://www.harborframework.com/docs/agents/trajectory-format. A step of source `agent` is one model call
 with its answer; `metrics.prompt_tokens` includes `cached_tokens`, and what the cache wrote (in `metrics.extra`), which
 of some agents is beside it and added. A step may be several calls (`llm_call_count`): its metrics are their sum and no
-call's own, so its call carries none; with 0 calls it is an event. `observation.results` are tool results for the calls of the same step;
-results without a call id answer by order. The first `system` step is the system prompt, later ones stay in the log
-(agents add context so), marked as automatic. A compaction is a system step with `extra.context_management` (or
-`muse_compaction`): all before it leaves the request, the next user step is what takes its place. A trajectory made from
-pi's sessions has the summary in an agent's step of its own. Steps with `is_copied_context` repeat another file's
-history: they are in the log, but are not calls of this file. After a summarisation an agent may continue in another
-file; a note states that boundary, for the history before it is in the other file. Embedded `subagent_trajectories`
-become sessions of their own; results that only refer to a sub-agent's file hold that reference.
-`agent.tool_definitions` are the tools. A file holds one trajectory, or many: an array, or one per line; of a session
-that was written again when it had grown, its fullest state counts. Facts count steps as messages.
+call's own, so its call carries none; with 0 calls it is an event. `observation.results` are tool results for the calls
+of the same step; results without a call id answer by order. The first `system` step is the system prompt, later ones
+stay in the log (agents add context so), marked as automatic. A compaction is a system step with
+`extra.context_management` (or `muse_compaction`): all before it leaves the request, the next user step is what takes
+its place. A trajectory made from pi's sessions has the summary in an agent's step of its own. Steps with
+`is_copied_context` repeat another file's history: they are in the log, but are not calls of this file. After a
+summarisation an agent may continue in another file; a note states that boundary, for the history before it is in the
+other file. Embedded `subagent_trajectories` become sessions of their own; results that only refer to a sub-agent's file
+hold that reference. `agent.tool_definitions` are the tools. A file holds one trajectory, or many: an array, or one per
+line; of a session that was written again when it had grown, its fullest state counts. Facts count steps as messages.
 """
 
 from __future__ import annotations

@@ -142,6 +142,8 @@ def _is_history(value: Any) -> bool:
     heads = [item for item in _heads(value) if not _is_reasoning(item)]
     if not heads or not all(map(is_message, heads)):
         return False
+    if any(fields.text(item, "role") == "tool" or "tool_calls" in item for item in heads):
+        return False  # of a chat of OpenAI's, in which others have metrics, too
     return any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads) or _has_own_words(heads)
 
 

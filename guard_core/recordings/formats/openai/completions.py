@@ -283,8 +283,9 @@ class ChatReader:
         if key not in self._known:
             wrong_kinds.check_words(self.source, message, "content", "a message", line)
             self._known[key] = built = self.make_event(message, line)
-            if built is not None and "usage" in message:
-                self._usages[id(built)] = self.usage(fields.mapping(message, "usage"))
+            own = fields.mapping(message, "usage") or fields.mapping(message, "metrics")
+            if built is not None and own:
+                self._usages[id(built)] = self.usage(own)
         event = self._known[key]
         if event is None:
             self.source.notes.skip("message of an unknown role")

@@ -367,6 +367,15 @@ def test_openrouter_says_what_the_cache_wrote_beside_what_it_read():
     assert (call.prompt_tokens, call.cached_tokens, call.cache_write_tokens) == (9, 4, 3)
 
 
+def test_counts_that_messages_carry_as_metrics_are_read_and_the_chat_is_not_clines():
+    metrics = {"input_tokens": 100, "output_tokens": 5, "total_tokens": 105}
+    call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+    answer = {"role": "assistant", "content": "I look", "tool_calls": [call], "metrics": metrics}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "a.txt"}
+    recording = recordings.read(json.dumps([{"role": "user", "content": "List files"}, answer, result]).encode())
+    assert (recording.format, recording.facts.tool_calls, recording.facts.prompt_tokens_sum) == ("openai-chat", 1, 100)
+
+
 @pytest.mark.parametrize("name", ["input_cache_creation", "cache_creation_input_tokens", "input_cache_write"])
 def test_langfuse_says_what_the_cache_wrote(name):
     counted = {"usageDetails": {"input": 2, "input_cache_read": 4, name: 3, "output": 5, "total": 14}}
