@@ -4,10 +4,11 @@ Definitions: `langchain_core.messages` (`messages_to_dict`, `dumpd`).
 Messages appear as `{type, data}`, as serialised constructors `{lc, id, kwargs}` and flat; `usage_metadata.input_tokens`
 of an answer includes cached tokens, `response_metadata` is read where it is missing. Calls that could not be parsed
 (`invalid_tool_calls`) keep their raw arguments. A list that begins with the summarization middleware's own message
-(`lc_source`, or its wording, which is only a match) continues after a compaction whose history is not in the file.
-A file of runs in which no model run is left (root runs alone) is read as the messages that its chains ended with.
-Facts count calls with usage and, for runs, tool runs as calls and results; of a tool run's result they count the text
-only where the run's output is a text, as LangSmith shows it, not a message object.
+(`lc_source`, or its wording, which is only a match) continues after a compaction whose history is not in the file. The
+state of a thread of LangGraph has its messages in `values`. A file of runs in which no model run is left (root runs
+alone) is read as the messages that its chains ended with. Facts count calls with usage and, for runs, tool runs as
+calls and results; of a tool run's result they count the text only where the run's output is a text, as LangSmith shows
+it, not a message object.
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ def _records(source: ByteSource) -> Iterator[tuple[Any, int | None]]:
 
 def _listed(value: Any) -> list[Any]:
     if isinstance(value, dict):
+        state = value.get("values") if "checkpoint" in value or "next" in value else None  # of a thread of LangGraph
+        value = state if isinstance(state, dict) else value
         value = value.get("messages", value.get("runs"))
     return value if isinstance(value, list) else []
 

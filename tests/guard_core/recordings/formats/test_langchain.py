@@ -90,6 +90,12 @@ def test_serialised_and_flat_messages_are_read_alike():
     assert read_as(FORMAT, flat).facts == read_as(FORMAT, TALK).facts
 
 
+def test_the_state_of_a_thread_has_its_messages():
+    state = {"values": {"messages": TALK}, "next": [], "checkpoint": {"thread_id": "t"}, "metadata": {}}
+    assert read_as(FORMAT, state).sessions[0].events == read_as(FORMAT, TALK).sessions[0].events
+    assert not recognises(FORMAT, {"values": {"messages": TALK}})
+
+
 def constructor(name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
     return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", name], "kwargs": kwargs}
 
