@@ -96,6 +96,16 @@ def _is_langfuse_trace_alone(value: JSON) -> bool:
     return "htmlPath" in value and "sessionId" in value and not has_observations
 
 
+def _is_mistral_conversation(value: JSON) -> bool:
+    return fields.text(value, "object") in {"conversation.history", "conversation.messages"}
+
+
+def _is_assistants_thread(value: JSON) -> bool:
+    """A page of the messages of a thread, or one of them: the calls of tools are in its runs."""
+    listed = value["data"] if isinstance(value.get("data"), list) else [value]
+    return any(fields.text(item, "object") == "thread.message" for item in fields.objects(listed[:_LOOKED_AT]))
+
+
 _LINES: dict[str, Callable[[JSON], bool]] = {
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": _is_droid_line,
@@ -105,6 +115,10 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,
     "Goose": _is_goose_export,
+    "Mistral's Conversations API (a log of its chat requests can be imported)": _is_mistral_conversation,
+    "OpenAI's Assistants API (a log of requests of Chat Completions or Responses can be imported)": (
+        _is_assistants_thread
+    ),
     "Langfuse (traces without their observations; a trace with them, or a list of them, can be imported)": (
         _lists_langfuse_traces
     ),

@@ -70,6 +70,8 @@ REFUSED = {
     "Amp": json.dumps(AMP).encode(),
     "Amp, the messages alone": json.dumps(AMP["messages"]).encode(),
     "Amp, what a run printed": lines(PRINTED_BY_AMP, SAID),
+    "Mistral's Conversations API": json.dumps({"object": "conversation.history", "entries": []}).encode(),
+    "OpenAI's Assistants API": json.dumps({"object": "list", "data": [{"object": "thread.message"}]}).encode(),
     "Langfuse": json.dumps(
         {"data": [{"id": "t", "sessionId": "s", "htmlPath": "/t", "observations": ["o1"]}]}
     ).encode(),
