@@ -40,6 +40,7 @@ class ClearSettings(msgspec.Struct, frozen=True):
     exclude_tools: str = ""
     clear_tool_inputs: bool = False
     min_clear_tokens: int = 0
+    never_grows: bool = False
 
 
 class ClearMemory(ListMemory, frozen=True, omit_defaults=True):
@@ -83,7 +84,8 @@ class ClearToolResults(LimitedPolicy):
         count = int(np.searchsorted(pairs, ledger.part_starts[at])) - self.settings.keep_pairs
         after = self._cleared(ledger, count, at)
         reclaimed = COSTS.view(ledger, request.view) // CHARS_PER_TOKEN - COSTS.view(ledger, after) // CHARS_PER_TOKEN
-        if after == request.view or (self.settings.min_clear_tokens and reclaimed < self.settings.min_clear_tokens):
+        least = self.settings.min_clear_tokens
+        if after == request.view or (reclaimed < least and (least or self.settings.never_grows)):
             return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
         rows = self._clearing(ledger).rows
         last = int(ledger.parts["event"][rows[np.searchsorted(rows, pairs[count - 1], side="right") - 1]])
@@ -204,6 +206,15 @@ CLEARING = PolicyKind(
             "clears only if that saves at least this much; 0: always",
             SOURCE,
             unit="tokens",
+        ),
+        Setting(
+            "never_grows",
+            "Never longer",
+            SWITCH,
+            False,
+            "without a least saving: does not clear if the placeholders are longer than what they replace, as the "
+            "library with `min_clear_tokens=0`",
+            SOURCE,
         ),
     ),
     summarises=False,

@@ -32,6 +32,8 @@ def harness_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
         raise SettingError("receipts are not modelled: a message behind the summary says what was dropped")
     if given.get("keep_tokens", 1) == 0:
         raise SettingError("keep_tokens of 0 is not modelled: the library then keeps other messages than without it")
+    if given.get("min_clear_tokens", 1) == 0:  # without it, the library clears even where that saves nothing
+        given["never_grows"] = True
     fallback = given.pop("fallback_context_window", None)  # of a model without a known window, as scripted ones are
     if not given.get("context_window") and "window" not in given:
         given["context_window"] = fallback

@@ -7,6 +7,7 @@ from guard_core.conformance.libraries.function_model import words
 from guard_core.events import Event, MediaPart, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.pydantic_ai.parameters import harness_settings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
@@ -52,10 +53,20 @@ def parts_of(request):
         ({"max_tokens": 10, "keep_pairs": 0}, "ccccc"),
         ({"max_tokens": 10, "exclude_tools": "grep, read_file"}, "rrrrr"),
         ({"max_tokens": 10, "min_clear_tokens": 300}, "rrrrr"),
+        ({"max_tokens": 10, "never_grows": True}, "ccrrr"),
+        # 600 characters of placeholder take more tokens than 400 of a result
+        ({"max_tokens": 10, "placeholder": "x" * 600}, "xxrrr"),
+        ({"max_tokens": 10, "placeholder": "x" * 600, "never_grows": True}, "rrrrr"),
     ],
 )
 def test_older_results_are_cleared_over_a_limit(settings, last):
     assert results(**settings)[-1] == last
+
+
+def test_a_least_saving_of_zero_is_not_none():
+    # 0.62.0: `if self.min_clear_tokens is not None` asks what 0 saves, too
+    assert harness_settings({"min_clear_tokens": 0})["never_grows"] is True
+    assert "never_grows" not in harness_settings({"min_clear_tokens": None})
 
 
 def test_messages_are_counted_from_the_last_cleared_result():
