@@ -24,6 +24,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.agno import Compressed
 from guard_core.policies.base import Point
 from guard_core.policies.deepagents_arguments import LONGEST, NOTE, first_kept, may_be_cut, with_short_arguments
+from guard_core.policies.langchain import trimmed_to
 from guard_core.policies.langchain.context_sizes import FRACTION, MESSAGES, ContextSize, size_of, written
 from guard_core.policies.langchain.counting import ROLE_CHARS, approximate
 from guard_core.policies.langchain.reported import ReportedMemory, reported_of, scaled
@@ -374,7 +375,7 @@ def deepagents_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     known = "window" in parameters
     if parameters.get("factory"):
         return {**given, "profile": FACTORY if known else UNKNOWN}
-    trim = given.get("trim_tokens_to_summarize", TRIMMED) or 0
+    trim = trimmed_to(given.get("trim_tokens_to_summarize", TRIMMED))
     cutting = given.pop("truncate_args_settings", None) or {}
     if not isinstance(cutting, Mapping):
         raise SettingError(f"truncate_args_settings is a mapping, not {str(cutting)[:40]!r}")

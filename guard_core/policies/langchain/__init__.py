@@ -47,6 +47,12 @@ TRIM = PolicyKind(
 )
 
 
+def trimmed_to(tokens: Any) -> Any:
+    """The library's limit for what the summariser is given as our setting: of 0 tokens, which no message fits, as of 1;
+    without a limit 0."""
+    return 0 if tokens is None else tokens or 1
+
+
 def summarization_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the library as our settings. Whether a system message is in its list is a matter of the list,
     not of a setting. Without a trigger the library never acts."""
@@ -55,7 +61,7 @@ def summarization_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     if "keep" in given:
         sizes["keep"] = written(given["keep"])
     if "trim_tokens_to_summarize" in given:
-        sizes["trim_tokens_to_summarize"] = given["trim_tokens_to_summarize"] or 0
+        sizes["trim_tokens_to_summarize"] = trimmed_to(given["trim_tokens_to_summarize"])
     return {**given, **sizes}
 
 

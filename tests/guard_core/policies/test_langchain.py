@@ -7,6 +7,7 @@ from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.langchain import summarization_settings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
@@ -195,6 +196,20 @@ def test_where_no_message_fits_the_summariser_none_is_asked():
     events = [user("Go"), answer("a"), result("a", 40_000), says("done"), user("And now?")]
     trace = summarised(events, [5], trigger="tokens 4000", keep="messages 1")
     assert trace.compactions[0].passes[0].summariser_view == ()
+    assert trace.compactions[0].passes[0].fallback
+
+
+def test_a_summariser_that_may_be_given_no_tokens_is_not_asked():
+    # 1.4.7 trims to 0 tokens, and gives all to the summariser only with None
+    assert summarization_settings({"trim_tokens_to_summarize": None})["trim_tokens_to_summarize"] == 0
+    trim = summarization_settings({"trim_tokens_to_summarize": 0})["trim_tokens_to_summarize"]
+    trace = summarised(
+        [user("Go"), says("Yes?"), user("On")],
+        [3],
+        trigger="tokens 1",
+        keep="messages 1",
+        trim_tokens_to_summarize=trim,
+    )
     assert trace.compactions[0].passes[0].fallback
 
 
