@@ -40,12 +40,16 @@ from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
 
 WINDOW = 128_000  # of the scripted model of the recorded runs
 MOST_TURNS = 1_000_000  # more than a script has messages
+ONE_TOKEN = 1.5  # a threshold of one token as ours, which is cut to a whole number
 
 
 def inspect_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the library as our settings. The runs have no memory tool, so that `memory` warns nobody; all
-    turns with reasoning stay where so many are kept that no run has them."""
+    turns with reasoning stay where so many are kept that no run has them. A threshold of 1 without a fraction is one
+    token; ours up to 1 is a share of the window, and above it the fraction has no effect."""
     given = {name: value for name, value in parameters.items() if name != "memory"}
+    if isinstance(given.get("threshold"), int) and given["threshold"] == 1:
+        given["threshold"] = ONE_TOKEN
     if given.get("keep_thinking_turns") == "all":
         given["keep_thinking_turns"] = MOST_TURNS
     return given

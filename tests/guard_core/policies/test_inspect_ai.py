@@ -7,6 +7,7 @@ import pytest
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.inspect_ai import inspect_settings
 from guard_core.policies.inspect_ai.edit import InspectEdit
 from guard_core.replay import replay
 from guard_core.requests import materialise
@@ -193,3 +194,10 @@ def calls_of_functions(count):
 
 def test_questions_that_openai_leaves_are_looked_at_once():
     assert calls_of_functions(800) < 3 * calls_of_functions(400)
+
+
+@pytest.mark.parametrize(("threshold", "tokens"), [(1, 1), (1.0, 128_000), (0.5, 64_000), (2_500.5, 2_500), (0, 0)])
+def test_a_whole_number_is_a_threshold_in_tokens(threshold, tokens):
+    # 0.3.285, _resolve_threshold: an int, or a float above 1, is tokens
+    policy = get_policy("inspect-trim", **inspect_settings({"threshold": threshold}))
+    assert policy.limit(128_000) == tokens
