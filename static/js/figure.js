@@ -1,5 +1,5 @@
-// Draws the figures of a page: data from a JSON island (or from data-url, in fragments, which carry no scripts), colours
-// from the page's theme, points asked for again on zoom.
+// Draws the figures of a page: data from a JSON island (in fragments, which carry no scripts, from text that stands in its
+// place, or else from data-url), colours from the page's theme, points asked for again on zoom.
 // Answers with DOM events: "figure:step" (detail.step) when a point is chosen; unless prevented, its page is opened.
 // "figure:preview" asks a figure (detail.id) for its points under other settings (detail.search), before the page says it in
 // words what these change: detail.points is then a promise that ends with the points, or where there are none to have.
@@ -117,7 +117,7 @@ class Island {
   }
 
   async data() {
-    const island = this.element.querySelector("script[type='application/json']");
+    const island = this.element.querySelector("script[type='application/json'], [data-points]");
     if (island) return JSON.parse(island.textContent);
     const answer = await ask(this.element.dataset.url);
     if (answer.status === STILL_REPLAYING && this.element.isConnected) {

@@ -1,16 +1,18 @@
 // A session whose agent still works: says how many steps are new, and follows them if that is wanted.
 // It asks often while something happens and seldom when nothing does; a page in the background asks only
 // where notifications are wanted.
-// Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown
-// within half a second of its arrival where the page comes that quickly. A page that is in use (a field, a dialog) is not taken away: it says what is new, and continues
-// once it is left.
+// Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown within half a
+// second of its arrival. Overview and steps then show in place what a new step changes (grown.js); other pages are loaded
+// anew. A page that is in use (a field, a dialog) stays as it is: it says what is new, and continues once it is left.
+import { announceNowAndThen } from "./announcing.js";
+import { grown, show as showGrown } from "./grown.js";
 import { notify, offer, wanted } from "./notifying.js";
 import { isInUse } from "./unsent.js";
 
 const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
 const PAUSE = 250; // milliseconds between two questions that the socket asks for
-const LONGEST_PAUSE = 2000; // milliseconds between two loads of a followed page that comes slowly
+const LONGEST_PAUSE = 2000; // milliseconds between two updates of a followed page that come slowly
 const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
 const MISSED = 2; // questions in a row that found no server, after which the page says so
 const GATEWAY = [502, 503, 504]; // statuses of a proxy whose server is away
@@ -40,9 +42,11 @@ function begin(box) {
   const at = new URL(location.href).searchParams.get("at");
   // A page that was followed to a step shows that one as the last, also where another has come since it was asked for.
   const isFollowed = box.dataset.last && following() && at === sessionStorage.getItem(REACHED);
-  const known = Math.min(Number(box.dataset.steps), isFollowed ? Number(at) : Infinity);
-  // A followed page is not loaded again sooner than it took to come: a slow machine would do nothing else.
-  const slow = Math.min(Math.max(PAUSE, performance.now()), LONGEST_PAUSE);
+  let known = Math.min(Number(box.dataset.steps), isFollowed ? Number(at) : Infinity);
+  const first = known; // alerts of later steps are said: one may come later than the steps that it is of
+  // A followed page is not brought up to date again sooner than that took: a slow machine would do nothing else.
+  const paced = (milliseconds) => Math.min(Math.max(PAUSE, milliseconds), LONGEST_PAUSE);
+  let pace = paced(performance.now());
   let quiet = 0;
   let timer = 0;
   let said = known;
@@ -52,6 +56,9 @@ function begin(box) {
   let before = ""; // the words that AWAY stands in place of
   let looked = Date.now(); // when it last asked, or came
   let left = 0; // when something last lost the focus: a click that did it is to arrive
+  let isLooking = false;
+  let isToLook = false; // something came while it looked
+  let isLeaving = false; // another page is on its way
 
   const newest = (steps) => {
     const url = new URL(location.href);
@@ -66,17 +73,55 @@ function begin(box) {
     if (url.href === location.href) location.reload();
     else location.assign(url);
   };
-  // As long as the new page has not come, this one may still come into use: then it stays.
-  const take = (steps) => {
-    go(steps);
+  // As long as the page is on its way, what is shown may still come into use: then it stays.
+  const unlessUsed = (stop) => {
     const stay = () => {
       if (!isInUse(box)) return;
-      window.stop();
+      forget();
+      stop();
+    };
+    const forget = () => {
       for (const name of USED) document.removeEventListener(name, stay);
-      clearTimeout(timer);
-      timer = setTimeout(look, SOON);
     };
     for (const name of USED) document.addEventListener(name, stay);
+    return forget;
+  };
+  const load = (steps) => {
+    isLeaving = true;
+    go(steps);
+    unlessUsed(() => {
+      isLeaving = false;
+      window.stop();
+      plan(SOON);
+    });
+  };
+  // What a new step changes takes the place of what is shown, where the page can do that.
+  const take = async (steps) => {
+    const target = box.dataset.part && document.getElementById(box.dataset.part);
+    if (!target) return load(steps);
+    const url = newest(steps);
+    const here = location.href;
+    const table = document.querySelector("#table [name=table]"); // is open
+    const asked = new URL(url);
+    if (table) asked.searchParams.set("table", table.value);
+    const begun = performance.now();
+    const leaving = new AbortController();
+    const forget = unlessUsed(() => leaving.abort());
+    const html = await grown(asked, leaving.signal).finally(forget);
+    if (html === null) return load(steps);
+    if (!mayGo() || location.href !== here || !target.isConnected) return;
+    history.replaceState(history.state, "", url);
+    sessionStorage.setItem(REACHED, steps);
+    const isWhole = showGrown(target, html);
+    const count = Number(document.querySelector("[data-strip]")?.dataset.count ?? steps);
+    known = box.dataset.last ? steps : Math.max(steps, count);
+    said = Math.max(said, known);
+    box.dataset.steps = known;
+    show.hidden = true;
+    pace = paced(performance.now() - begun);
+    if (!isWhole) return load(known);
+    const number = known.toLocaleString("en");
+    announceNowAndThen(box.dataset.last ? `step ${number}` : `${number} steps`);
   };
   const mayGo = () => following() && isAtEnd() && Date.now() > left + PAUSE && !isInUse(box);
 
@@ -85,19 +130,23 @@ function begin(box) {
     const path = box.dataset.growth.replace(/^\/s\//, "/ws/sessions/").replace(/growth$/, "");
     socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
     socket.addEventListener("message", () => {
-      clearTimeout(timer);
-      timer = setTimeout(look, Math.max(0, looked + (following() ? slow : PAUSE) - Date.now()));
+      plan(Math.max(0, looked + (following() ? pace : PAUSE) - Date.now()));
     });
     socket.addEventListener("close", () => (socket = null));
   };
 
-  const say = (steps, alerts, left) => {
+  const say = (...sentences) => {
+    const text = sentences.filter(Boolean).join(" ");
+    if (words.textContent !== text) words.textContent = text;
+  };
+  const sayMore = (steps, alerts, left) => {
     const more = steps - known;
     const count = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
-    const text = [count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords)].filter(Boolean).join(" ");
-    if (words.textContent !== text) words.textContent = text;
+    say(count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords));
     show.href = newest(steps).href;
     show.hidden = box.hidden = false;
+  };
+  const alarm = (alerts) => {
     for (const { key, name, step } of alerts.filter((alert) => !notified.has(alert.key))) {
       notified.add(key);
       notify(key, box.dataset.title, `${name}, step ${step.toLocaleString("en")}`);
@@ -112,26 +161,42 @@ function begin(box) {
     } else if (!missed && words.textContent === AWAY) words.textContent = before;
   };
 
+  const plan = (milliseconds) => {
+    clearTimeout(timer);
+    timer = setTimeout(look, milliseconds);
+  };
   const look = async () => {
     clearTimeout(timer);
-    if (document.hidden && !wanted()) return;
+    isToLook = isLooking;
+    if (isLooking || isLeaving || (document.hidden && !wanted())) return;
+    isLooking = true;
     looked = Date.now();
     try {
-      const question = fetch(`${box.dataset.growth}?known=${known}`, { headers: { Accept: "application/json" } });
-      const answer = await question.catch(() => null);
-      reached(answer !== null && !GATEWAY.includes(answer.status));
-      const { steps, alerts, left } = answer?.ok ? await answer.json() : { steps: said };
-      quiet = steps > said ? 0 : quiet + 1;
-      if (answer?.ok && steps > known) say(steps, alerts, left); // alerts come later than the steps that they are of
-      if (steps > said) {
-        said = steps;
-        listen();
-      }
-      if (said > known && mayGo()) return take(said);
+      await ask();
     } catch {
-      quiet += 1; // an answer that is none of a session, such as that of a login
+      quiet += 1; // an answer that is none of a session, such as that of a login; a page that came into use
+    } finally {
+      isLooking = false;
     }
-    timer = setTimeout(look, quiet < PATIENCE ? SOON : LATE);
+    plan(isToLook ? Math.max(0, looked + pace - Date.now()) : quiet < PATIENCE ? SOON : LATE);
+    isToLook = false;
+  };
+  const ask = async () => {
+    const question = fetch(`${box.dataset.growth}?known=${first}`, { headers: { Accept: "application/json" } });
+    const answer = await question.catch(() => null);
+    reached(answer !== null && !GATEWAY.includes(answer.status));
+    const { steps, alerts, left } = answer?.ok ? await answer.json() : { steps: said };
+    quiet = steps > said ? 0 : quiet + 1;
+    if (steps > said) {
+      said = steps;
+      listen();
+    }
+    if (answer?.ok) alarm(alerts);
+    const isTaken = said > known && mayGo();
+    if (isTaken) await take(said);
+    if (!answer?.ok) return;
+    if (steps > known && !isTaken) sayMore(steps, alerts, left);
+    if (following() && isAtEnd() && said === known) say(FOLLOWING, ...alerts.slice(0, SHOWN).map(alertWords));
   };
 
   offer(box.querySelector("[data-notify]"), (sentence) => (words.textContent = sentence));
@@ -143,7 +208,8 @@ function begin(box) {
     if (follow.checked) sessionStorage.setItem(FOLLOW, box.dataset.growth);
     else sessionStorage.removeItem(FOLLOW);
     if (follow.checked && !isAtEnd()) go(said);
-    else if (said > known && mayGo()) go(said);
+    else if (follow.checked) look();
+    else if (said === known) words.textContent = "";
   });
   // The box is ticked where the page follows, and nowhere else.
   const mark = () => {
@@ -154,8 +220,7 @@ function begin(box) {
   const goOn = () => {
     left = Date.now();
     if (said === known || !following()) return;
-    clearTimeout(timer);
-    timer = setTimeout(look, SOON);
+    plan(SOON);
   };
   document.addEventListener("focusout", goOn);
   document.addEventListener("close", goOn, true); // of a dialog; does not bubble
@@ -169,5 +234,5 @@ function begin(box) {
     box.hidden = false;
     listen();
   }
-  timer = setTimeout(look, SOON);
+  plan(SOON);
 }

@@ -93,9 +93,18 @@ async function show(step, { focus } = {}) {
   if (focus) shown?.focus({ preventScroll: true });
 }
 
+// A followed session comes to its next step several times a second, which growth.js says now and then.
+let isFollowed = false;
+
+document.addEventListener("session:grows", () => {
+  if (!pane) return;
+  prepare();
+  isFollowed = true;
+});
+
 function say() {
   const { at, count } = document.getElementById("step").dataset;
-  if (!playing) document.getElementById("announce").textContent = `step ${at} of ${count}`;
+  if (!playing && !isFollowed) document.getElementById("announce").textContent = `step ${at} of ${count}`;
   return Number(at);
 }
 
@@ -232,12 +241,13 @@ if (pane) {
   });
 
   document.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id !== "step" && !event.detail.elt?.matches?.("#step")) return;
+    if (event.target.id !== "step") return;
     const step = say();
     takeAlong(step);
     show(step, { focus: document.activeElement?.closest?.("#steps") != null });
     document.dispatchEvent(new CustomEvent("step:shown", { detail: { step } }));
-    fetchAhead();
+    if (!isFollowed) fetchAhead();
+    isFollowed = false;
   });
 
   document.addEventListener("step:choose", (event) => {

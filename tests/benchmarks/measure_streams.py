@@ -57,6 +57,7 @@ WATCH = """
     note(known);
     const said = () => /^[0-9]/.test(words.textContent) && note(known + Number.parseInt(words.textContent, 10));
     new MutationObserver(said).observe(words, { childList: true });
+    new MutationObserver(() => note(Number(box.dataset.steps))).observe(box, { attributeFilter: ["data-steps"] });
   });
 """
 

@@ -24,10 +24,10 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     page.get_by_role("link", name="Show", exact=True).click()
     page.wait_for_url(re.compile(r"at=4"))
     assert not notice.is_visible()
-    served.upload("growing.jsonl", grown(5))
+    with page.expect_websocket():  # from then on it hears of the next one at once
+        served.upload("growing.jsonl", grown(5))
     page.get_by_text("1 new step.").wait_for()
-    with page.expect_websocket():  # of the page that is followed, which does not wait until it has grown
-        page.get_by_label("Follow").check()
+    page.get_by_label("Follow").check()
     page.wait_for_url(re.compile(r"at=5"))
     served.upload("growing.jsonl", grown(7))
     page.wait_for_url(re.compile(r"at=7"))
@@ -106,3 +106,37 @@ def test_what_is_typed_while_a_followed_page_loads_anew_stays(page, served):
     field.blur()  # what was typed is sent, and the page follows again
     says("Following")
     assert field.input_value() == "150000"
+
+
+def test_a_followed_page_shows_new_steps_in_place(page, served):
+    def grow(turns: int) -> str:
+        return served.upload("placed.jsonl", grown(turns, "placed")).headers["location"]
+
+    path = followed(served, grow(12))
+    page.goto(path)
+    page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
+    page.goto(f"{path}?zoom=1-11")
+    page.locator("[data-growth-words]", has_text="Following").wait_for()
+    page.get_by_role("link", name="View as table").click()
+    page.locator("#table caption", has_text="of 12;").wait_for()
+    page.evaluate("window.before = history.length")
+    grow(13)
+    page.locator("#table caption", has_text="of 13;").wait_for()
+    wait(page, "document.querySelector('[data-plot]').layout.xaxis.range[1] < 12")
+    assert page.locator("[data-strip]").get_attribute("data-last") == "11", "what is zoomed stays so"
+    wait(page, "document.getElementById('announce').textContent === '13 steps'")
+    page.get_by_role("link", name="all", exact=True).click()
+    wait(page, "document.querySelector('[data-plot]').layout.xaxis.range[1] > 13")
+    grow(14)
+    page.locator("#table caption", has_text="of 14;").wait_for()
+    wait(page, "document.querySelector('[data-plot]').calcdata.some((points) => points.at(-1).x === 14)")
+    assert page.locator("[data-growth-words]").inner_text() == "Following: new steps are shown as they come."
+    assert page.evaluate("before === history.length"), "the page is the same, with no more to go back to"
+    page.goto(f"{path}steps?at=14")
+    page.evaluate("window.isSame = true")
+    grow(15)
+    page.wait_for_url(re.compile("at=15"))
+    assert page.locator("#steps [aria-current]").inner_text().startswith("15")
+    assert page.get_by_role("link", name="all 15").is_visible()
+    assert page.title().startswith("Step 15")
+    assert page.evaluate("isSame")

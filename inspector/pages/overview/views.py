@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -22,7 +24,7 @@ from inspector.pages.overview.figure import context_timeline, rows_of
 from inspector.pages.overview.picture import context_picture
 from inspector.pages.session import reread
 from inspector.pages.session.frame import Frame, frame, number, step_of
-from inspector.pages.shared.htmx import render_part, wants_part
+from inspector.pages.shared.htmx import GROWN, render_part, wants_part
 from inspector.pages.shared.numbers import step_number
 from inspector.pages.window.views import window_context
 from inspector.replays.choice import NAMES, form, plain
@@ -42,6 +44,8 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
     if wants_part(request, "table"):
         return render(request, "inspector/overview/_table.html", {"table": _table(page)})
     context = {**page.context("overview"), **_overview(page), "not_used": ()}  # the fields say it
+    if wants_part(request, GROWN):
+        return render(request, "inspector/overview/_grown.html", context)
     if wants_part(request, "overview"):  # the settings are reset
         return render(request, "inspector/overview/_reset.html", context)
     response = render_part(request, "chart", "inspector/overview/_swap.html", "inspector/overview/detail.html", context)
@@ -68,7 +72,6 @@ def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def _overview(page: Frame) -> dict[str, Any]:
     analysis, row = page.analysis, page.row
     name = page.choice.words()
-    typed = {key: page.request.GET.get(key, "") for key in NAMES}
     recorded = {str(item.evidence.value) for item in analysis.head.compactions}
     if not page.count:
         load = partial(convert.load_events, row)
@@ -105,10 +108,16 @@ def _overview(page: Frame) -> dict[str, Any]:
             "compare": _side_by_side(page),
         },
         "comparison": {**compared, "name": name, "notes": analysis.replayed.notes},
-        "form": form(page.choice, typed, page.errors, in_use(page)),
-        "saved": presets.menu(page),
+        "in_use": " ".join(in_use(page).values()),
+        **({} if wants_part(page.request, GROWN) else _settings(page)),
         **_facts(page),
     }
+
+
+def _settings(page: Frame) -> dict[str, Any]:
+    """The form of what-if, and the settings that were saved."""
+    typed = {key: page.request.GET.get(key, "") for key in NAMES}
+    return {"form": form(page.choice, typed, page.errors, in_use(page)), "saved": presets.menu(page)}
 
 
 def _side_by_side(page: Frame) -> str:
@@ -139,17 +148,21 @@ def in_use(page: Frame) -> dict[str, str]:
 
 def _figure(page: Frame, forecast: Forecast) -> dict[str, Any]:
     analysis = page.analysis
-    # A fragment carries no script element: its chart fetches the points.
-    part = bool(getattr(page.request, "htmx", None))
+    # A fragment carries no script element: its chart fetches the points. That of a followed page brings them as text.
+    part, grown = bool(getattr(page.request, "htmx", None)), wants_part(page.request, GROWN)
     seen = page.zoom
+    points = (
+        plain_figure(context_timeline(analysis.data, seen.start, seen.stop, forecast=forecast))
+        if grown or not part
+        else None
+    )
     return {
         "id": "timeline",
         "rows": rows_of(analysis.data),
         "picture": context_picture(analysis.data, seen),
         "zoomed": len(seen) < page.count,
-        "data": None
-        if part
-        else plain_figure(context_timeline(analysis.data, seen.start, seen.stop, forecast=forecast)),
+        "data": None if part else points,
+        "text": json.dumps(points, cls=DjangoJSONEncoder) if grown else "",
         "caption": presenter.caption(analysis.data, analysis.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",
         "url": page.paths["overview"] + "figure.json" + page.choice.query(),

@@ -8,6 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django_htmx.middleware import HtmxDetails
 
+GROWN = "grown"  # what js/grown.js asks a page of a session for: its parts that a new step changes
+
 
 def wants_part(request: HttpRequest, target: str) -> bool:
     """Does htmx ask for the element with this id, and not for a whole page to restore."""

@@ -26,7 +26,7 @@ from inspector.pages.session.frame import Frame, frame, number, other_step_note,
 from inspector.pages.shared import card as cards
 from inspector.pages.shared import comments, parts, requests
 from inspector.pages.shared.comments import Place
-from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared.htmx import GROWN, render_part, wants_part
 from inspector.pages.shared.numbers import (
     counted,
     message_index,
@@ -66,7 +66,7 @@ LONGEST_SELECTION = 200_000  # characters that are counted within the request
 
 @require_GET
 def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """The stepper at a step; a key or a click swaps the two panes of the step alone."""
+    """The stepper at a step; a key or a click swaps the two panes of the step alone, a new step the list as well."""
     page = frame(request, session_id)
     at = step_of(request, "at", page.count, _step_that_started(page))
     links = {**page.links, "steps": page.paths["steps"] + page.choice.query(**_marked(page))}
@@ -78,6 +78,8 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
         context |= {**page.context("steps", at if page.count else None), "urls": links}
         if page.count:
             context |= {"list": _list(page, around=at), "filters": _filters(page, at)}
+    if page.count and wants_part(request, GROWN):
+        return render(request, "inspector/steps/_grown.html", context)
     return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
 
 

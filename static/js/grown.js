@@ -1,0 +1,23 @@
+// What a session's page shows anew with each step: fetched, and put in the place of what is shown, without the page being
+// loaded again. Fields stay, the folds that are open, and the focus (focus.js). "session:grows" says that it is about to
+// happen.
+const HEADERS = { "HX-Request": "true", "HX-Target": "grown" };
+const SWAP = { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 };
+const FOLDS = "#overview details[open]";
+
+// null where the server has more to say than that: an error, a replay that is under way, a login.
+export async function grown(url, signal) {
+  const answer = await fetch(url, { headers: HEADERS, signal });
+  const says = ["HX-Refresh", "HX-Redirect"].some((name) => answer.headers.has(name));
+  return answer.status === 200 && !answer.redirected && !says ? answer.text() : null;
+}
+
+// Whether the page shows all of it then; where it does not, values that the settings name as in use have become others.
+export function show(target, html) {
+  const { id, dataset } = target;
+  const folds = [...document.querySelectorAll(FOLDS)].map((fold) => fold.className);
+  document.dispatchEvent(new CustomEvent("session:grows"));
+  htmx.swap(target, html, SWAP, { eventInfo: { target } });
+  for (const fold of folds) for (const same of document.getElementsByClassName(fold)) same.open = true;
+  return document.getElementById(id)?.dataset.inUse === dataset.inUse;
+}
