@@ -2,14 +2,15 @@
 // loaded again. Fields stay, the folds that are open, and the focus (focus.js). "session:grows" says that it is about to
 // happen.
 const HEADERS = { "HX-Request": "true", "HX-Target": "grown" };
+const OTHER = ["HX-Refresh", "HX-Redirect", "HX-Reswap"]; // headers of an answer in place of the page's parts
 const SWAP = { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 };
 const FOLDS = "#overview details[open]";
 
 // null where the server has more to say than that: an error, a replay that is under way, a login.
 export async function grown(url, signal) {
   const answer = await fetch(url, { headers: HEADERS, signal });
-  const says = ["HX-Refresh", "HX-Redirect"].some((name) => answer.headers.has(name));
-  return answer.status === 200 && !answer.redirected && !says ? answer.text() : null;
+  const isOther = OTHER.some((name) => answer.headers.has(name));
+  return answer.status === 200 && !answer.redirected && !isOther ? answer.text() : null;
 }
 
 // Whether the page shows all of it then; where it does not, values that the settings name as in use have become others.

@@ -140,3 +140,22 @@ def test_a_followed_page_shows_new_steps_in_place(page, served):
     assert page.get_by_role("link", name="all 15").is_visible()
     assert page.title().startswith("Step 15")
     assert page.evaluate("isSame")
+
+
+def test_a_followed_page_whose_replay_is_under_way_is_loaded_anew(page, served):
+    path = followed(served, served.upload("slow.jsonl", grown(3, "slow")).headers["location"])
+    page.goto(path)
+    page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
+    page.reload()
+    page.locator("[data-growth-words]", has_text="Following").wait_for()
+
+    def progress(route):
+        if route.request.headers.get("hx-target") == "grown":
+            route.fulfill(status=200, headers={"HX-Reswap": "outerHTML"}, body="how far the replay is")
+        else:
+            route.fallback()
+
+    page.route(f"**{path}", progress)
+    page.evaluate("window.isSame = true")
+    served.upload("slow.jsonl", grown(4, "slow"))
+    wait(page, "!window.isSame && document.querySelector('[data-strip]')?.dataset.count === '4'")
