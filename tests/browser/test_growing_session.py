@@ -144,7 +144,7 @@ def test_a_followed_page_shows_new_steps_in_place(page, served):
 
 def test_a_followed_page_whose_replay_is_under_way_is_loaded_anew(page, served):
     path = followed(served, served.upload("slow.jsonl", grown(3, "slow")).headers["location"])
-    page.goto(path)
+    page.goto(f"{path}steps?at=3")
     page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
     page.reload()
     page.locator("[data-growth-words]", has_text="Following").wait_for()
@@ -155,7 +155,7 @@ def test_a_followed_page_whose_replay_is_under_way_is_loaded_anew(page, served):
         else:
             route.fallback()
 
-    page.route(f"**{path}", progress)
-    page.evaluate("window.isSame = true")
-    served.upload("slow.jsonl", grown(4, "slow"))
-    wait(page, "!window.isSame && document.querySelector('[data-strip]')?.dataset.count === '4'")
+    page.route(f"**{path}steps?*", progress)
+    with page.expect_request(lambda request: request.is_navigation_request() and "at=4" in request.url):
+        served.upload("slow.jsonl", grown(4, "slow"))
+    page.locator("#step[data-at='4']").wait_for()
