@@ -213,7 +213,7 @@ def analyse(row: Session, choice: Choice) -> Analysis:
     Raises ReplayUnderWay where it is not, convert.Outdated where its columns must be made again first, and GuardError
     where the settings contradict each other.
     """
-    key = _key(row, choice)
+    key = key_of(row, choice)
     if (under_way := REPLAYS.find(key)) is not None:
         raise ReplayUnderWay(under_way)
     try:
@@ -227,7 +227,7 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
 
     Its replay and findings are stored, and read where they are stored already.
     """
-    return _cache.get(_key(row, choice), lambda: _stored_or_made(row, choice, each))
+    return _cache.get(key_of(row, choice), lambda: _stored_or_made(row, choice, each))
 
 
 def _quick(row: Session, choice: Choice) -> Analysis:
@@ -282,7 +282,8 @@ def observe(row: Session) -> Trace:
     return observe_recorded(ledger, get_policy(DEFAULT_POLICY), window=window_of(row, Choice()).value, usage=usage)
 
 
-def _key(row: Session, choice: Choice) -> tuple[Any, ...]:
+def key_of(row: Session, choice: Choice) -> tuple[Any, ...]:
+    """What an analysis follows from; it begins with the id of the session."""
     basis = explanations.basis_of(row)
     return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, choice
 
@@ -339,7 +340,7 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replay
 def facts_of(row: Session) -> StoredFacts:
     """The stored recording, with everything that is said of it: the same whatever is replayed beside it."""
     window = window_of(row, Choice())
-    key = (*_key(row, Choice())[:-1], window)
+    key = (*key_of(row, Choice())[:-1], window)
     return _facts.get(key, lambda: _load_facts(row, window))
 
 

@@ -23,6 +23,7 @@ from inspector.pages.overview.answers import answers
 from inspector.pages.overview.figure import context_timeline, rows_of
 from inspector.pages.overview.picture import context_picture
 from inspector.pages.session import reread
+from inspector.pages.session.following import Parts, followed, rendered
 from inspector.pages.session.frame import Frame, frame, number, step_of
 from inspector.pages.shared.htmx import GROWN, render_part, wants_part
 from inspector.pages.shared.numbers import step_number
@@ -40,12 +41,12 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
     A changed setting swaps the chart and what follows from it. One that is not allowed changes only the line beside its
     field, in a whole page too: the page then shows the session without it.
     """
+    if (answer := followed(request, session_id, _grown)) is not None:
+        return answer
     page = frame(request, session_id)
     if wants_part(request, "table"):
         return render(request, "inspector/overview/_table.html", {"table": _table(page)})
     context = {**page.context("overview"), **_overview(page), "not_used": ()}  # the fields say it
-    if wants_part(request, GROWN):
-        return render(request, "inspector/overview/_grown.html", context)
     if wants_part(request, "overview"):  # the settings are reset
         return render(request, "inspector/overview/_reset.html", context)
     response = render_part(request, "chart", "inspector/overview/_swap.html", "inspector/overview/detail.html", context)
@@ -67,6 +68,12 @@ def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
     start = step_of(request, "from", page.count - SMALLEST_RANGE + 1)
     stop = number(request, "to", page.count, start + SMALLEST_RANGE, max(page.count, SMALLEST_RANGE))
     return JsonResponse(plain_figure(context_timeline(analysis.data, start, stop, forecast=analysis.forecast)))
+
+
+def _grown(request: HttpRequest, session_id: UUID) -> Parts:
+    page = frame(request, session_id)
+    context = {**page.context("overview"), **_overview(page), "not_used": ()}
+    return Parts(rendered("inspector/overview/_grown.html", context, request))
 
 
 def _overview(page: Frame) -> dict[str, Any]:

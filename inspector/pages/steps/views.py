@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -9,6 +11,7 @@ from uuid import UUID
 import numpy as np
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
@@ -22,11 +25,12 @@ from guard_core.trace import given_to_summarisers
 from guard_core.views import Inserted, View, content_count, held_events
 from inspector.figures.timeline import NO_STEPS, Ints
 from inspector.models import Session
+from inspector.pages.session.following import COMMENTS, Parts, followed, rendered
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
 from inspector.pages.shared import comments, parts, requests
 from inspector.pages.shared.comments import Place
-from inspector.pages.shared.htmx import GROWN, render_part, wants_part
+from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import (
     counted,
     message_index,
@@ -67,20 +71,45 @@ LONGEST_SELECTION = 200_000  # characters that are counted within the request
 @require_GET
 def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The stepper at a step; a key or a click swaps the two panes of the step alone, a new step the list as well."""
+    if (answer := followed(request, session_id, _grown)) is not None:
+        return answer
     page = frame(request, session_id)
     at = step_of(request, "at", page.count, _step_that_started(page))
+    context = _context(page, at, whole=not wants_part(request, "step"))
+    if page.count:
+        context["comments"] = _comments(page, at)(request)
+    return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
+
+
+def _grown(request: HttpRequest, session_id: UUID) -> Parts:
+    page = frame(request, session_id)
+    at = step_of(request, "at", page.count)
+    html = rendered("inspector/steps/_grown.html", {**_context(page, at, whole=True), "place": COMMENTS}, request)
+    asked = _comments(page, at)
+
+    def panel(viewer: HttpRequest) -> str:
+        return render_to_string("inspector/comments/_panel.html", {"comments": asked(viewer)}, viewer)
+
+    return Parts(html, {COMMENTS: panel})
+
+
+def _comments(page: Frame, at: int) -> Callable[[HttpRequest], dict[str, Any]]:
+    """The comments of a step, as whoever asks sees them."""
+    place = Place(comments.STEP, at)
+    return partial(comments.panel, session=page.row, place=place, choice=page.choice, side=page.shown_side)
+
+
+def _context(page: Frame, at: int, whole: bool) -> dict[str, Any]:
+    """What the templates of a step show, but for its comments; `whole`: with the list and the frame of the page."""
     links = {**page.links, "steps": page.paths["steps"] + page.choice.query(**_marked(page))}
     context: dict[str, Any] = {"at": step_number(at), "session": page.session(), "urls": links}
     if page.count:
         context |= _step(page, at)
-    htmx = getattr(request, "htmx", None)
-    if not (htmx and htmx.target == "step"):
+    if whole:
         context |= {**page.context("steps", at if page.count else None), "urls": links}
         if page.count:
             context |= {"list": _list(page, around=at), "filters": _filters(page, at)}
-    if page.count and wants_part(request, GROWN):
-        return render(request, "inspector/steps/_grown.html", context)
-    return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
+    return context
 
 
 def _step_that_started(page: Frame) -> int:
@@ -279,7 +308,6 @@ def _step(page: Frame, at: int) -> dict[str, Any]:
         "settings_used": _settings_used(page),
         "share_url": _share_url(page, at),
         "what_if_url": page.links["overview_path"] + page.choice.query(**page.zoom_around(at)) + "#what-if",
-        "comments": comments.panel(page.request, page.row, Place(comments.STEP, at), page.choice, page.shown_side),
         "fixed": _fixed(page),
         **_messages(page, at),
     }

@@ -5,9 +5,17 @@ import json
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from guard_core.sessions import ModelCall
+from inspector.models import Project, Role, default_project
+from inspector.pages.session import following
+from inspector.storage import appending
 from tests.builders import model, session, user
+from tests.inspector.conftest import PageClient
 from tests.inspector.pages.conftest import stored, stored_sample
+from tests.inspector.people import browser, person
 
 pytestmark = pytest.mark.django_db
 
@@ -62,3 +70,51 @@ def test_a_page_says_which_values_its_settings_name_as_in_use(client):
     in_use = [re.search('data-in-use="([^"]*)"', asked(client, row.get_absolute_url())[0])[1] for row in (small, large)]
     assert "50,000" in in_use[0]
     assert "60,000" in in_use[1]
+
+
+@pytest.fixture
+def still(monkeypatch):
+    """What is made is kept, so that no test depends on when a second begins."""
+    monkeypatch.setattr(following, "SECONDS", 1e9)
+
+
+@pytest.mark.parametrize("tab", ["", "steps?at=2"])
+def test_the_parts_are_made_once_for_all_viewers_and_anew_for_a_new_step(still, client, handler, tab):
+    row = stored(session(user("a"), model("b"), user("c"), model("d")))
+    path, other = row.get_absolute_url() + tab, PageClient(handler)
+    counted = []
+    for viewer in (client, other):
+        viewer.get(path)
+        with CaptureQueriesContext(connection) as queries:
+            parts = viewer.get(path, headers=GROWN).content.decode()
+        counted.append((len(queries), TOKENS.sub("", parts)))
+    (first, made), (second, found) = counted
+    assert found == made
+    assert second < first / 2
+    appending.append(row, [user("e"), model("f")], [ModelCall(at=5, response=5)])
+    assert 'data-count="3"' in other.get(path, headers=GROWN).content.decode()
+
+
+def test_each_viewer_gets_tokens_of_its_own_and_every_comment_at_once(still, client, handler):
+    row = stored(session(user("a"), model("b")))
+    path, viewers = f"{row.get_absolute_url()}steps?at=1", (client, PageClient(handler))
+    parts = [viewer.get(path, headers=GROWN).content.decode() for viewer in viewers]
+    for name in ("csrfmiddlewaretoken", "token"):
+        (one,), (two,) = (set(re.findall(f'name="{name}" value="([^"]+)"', html)) for html in parts)
+        assert one != two, "a comment is stored once for each of the latter"
+    said = {"text": "Look here", "token": "x" * 22, "place": "step", "step": "1"}
+    client.post(f"{row.get_absolute_url()}comments", said)
+    for viewer in viewers:
+        assert "Look here" in viewer.get(path, headers=GROWN).content.decode()
+
+
+def test_the_parts_offer_what_a_role_may_and_nothing_to_another_project(still, team, team_handler):
+    row, project = stored(session(user("a"), model("b"))), default_project()
+    roles = [person(role, project, Role(role)) for role in ("editor", "viewer")]
+    stranger = person("stranger", Project.objects.create(slug="elsewhere", name="Elsewhere"))
+    answers = [
+        browser(team_handler, account).get(row.get_absolute_url(), headers=GROWN) for account in (*roles, stranger)
+    ]
+    offered = ['action="' in answer.content.decode() for answer in answers]
+    assert offered == [True, False, False]
+    assert [answer.status_code for answer in answers] == [200, 200, 404]
