@@ -168,8 +168,10 @@ def _rows_of(
     most: int,
     place: int,
 ) -> T:
-    """One row. The ledger forgets what was derived once this process holds more than `most` bytes."""
-    row = made(_row(facts, chosen[place], prices, **options))
+    """One row. The ledger forgets what was derived once this process holds more than `most` bytes. Searches for garbage
+    begin again when its replay is gone: one before that would look at all of its views."""
+    with without_collections():
+        row = made(_row(facts, chosen[place], prices, **options))
     if threading.active_count() == 1:
         if held_data() > most:
             facts.ledger.forget()

@@ -14,7 +14,7 @@ from guard_core.ledger import Ledger
 from guard_core.memory import limited_growth
 from guard_core.outcomes import comparing
 from guard_core.outcomes.bill import Prices
-from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart
+from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart, made_apart
 from guard_core.outcomes.words import assumptions, closest_words, refused_words, summariser_words
 from guard_core.policies import POLICIES, get_policy
 from guard_core.recordings import read
@@ -118,6 +118,13 @@ def test_no_garbage_is_searched_for_while_a_row_is_made(monkeypatch):
     assert enabled[0]  # before its replay
     assert not any(enabled[1:])
     assert len(enabled) > 1
+    assert gc.isenabled()
+
+
+def test_garbage_is_searched_for_again_when_the_replay_of_a_row_is_gone(monkeypatch):
+    monkeypatch.setattr(memory.threading, "active_count", lambda: 1)  # what other tests started may still run
+    enabled = list(made_apart(facts_of(GROWING), candidates()[:2], 1, lambda row: gc.isenabled()))
+    assert enabled == [True, False, False]  # the recording has no replay
     assert gc.isenabled()
 
 
