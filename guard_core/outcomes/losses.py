@@ -128,9 +128,13 @@ def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> 
     if not size:
         return 0, 0
     stated = [rule for rule in rules if rule.event < int(sent.ledger.steps["at"][size - 1])]
-    ranges = texts.ranges(_in_place(sent.ledger, *sent.view(size - 1))).tolist()
-    remaining = [rule for rule in stated if any(first <= rule.event < last for first, last in ranges)]
-    return sum(rule.sentences for rule in stated), sum(rule.sentences for rule in remaining)
+    firsts, lasts = texts.ranges(_in_place(sent.ledger, *sent.view(size - 1))).T
+    events = np.array([rule.event for rule in stated], dtype=np.int64)
+    reach = np.maximum.accumulate(np.append(0, lasts))  # of the ranges that begin up to an event, the farthest end
+    remains = reach[np.searchsorted(firsts, events, side="right")] > events
+    return sum(rule.sentences for rule in stated), sum(
+        rule.sentences for rule, is_in in zip(stated, remains.tolist(), strict=True) if is_in
+    )
 
 
 def _stretches(sent: SentRequests, pairs: Pairs) -> list[tuple[int, int]]:
@@ -282,20 +286,26 @@ class _Looks:
         self._keep(same)
         reach = self._stops[-1] if same else 0
         for segment in view[same:]:
-            start = stop = reach
-            if isinstance(segment, Rewritten) or (isinstance(segment, Span) and segment.start < reach):
+            first = reach
+            if isinstance(segment, Span):
+                first = segment.start
+                if first < reach:
+                    self._keep(0)
+                    return False
+                if first < segment.stop:
+                    if first > reach:
+                        self._gap(reach, first)
+                    if segment.form:
+                        self._changed(segment)
+                    reach = segment.stop
+                else:
+                    first = reach
+            elif isinstance(segment, Rewritten):
                 self._keep(0)
                 return False
-            if isinstance(segment, Span) and segment.start < segment.stop:
-                start, stop = segment.start, segment.stop
-                if start > reach:
-                    self._gap(reach, start)
-                if segment.form:
-                    self._changed(segment)
-            self._starts.append(start)
-            self._stops.append(stop)
+            self._starts.append(first)
+            self._stops.append(reach)
             self._counts.append(len(self._edges))
-            reach = stop
         self._view = view
         if reach < at:
             self.gaps.append((reach, at))

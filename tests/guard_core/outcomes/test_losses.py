@@ -2,6 +2,7 @@
 
 import cProfile
 import json
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -195,3 +196,16 @@ def test_what_a_form_does_to_an_event_is_looked_up_where_it_is_known():
     starts, stops = profile.runcall(Verbatim(ledger, np.arange(40)).ranges, view).T
     assert (starts == stops).all()  # no event is there as it was
     assert "alone" not in {getattr(entry.code, "co_name", "") for entry in profile.getstats()}
+
+
+def test_rules_are_not_looked_for_in_one_range_after_the_other():
+    turns = [(user(f"Never push {number}."), model("done")) for number in range(60)]
+    facts = facts_of(session(*(event for turn in turns for event in turn)))
+    trace = replay(facts.ledger, get_policy("none"), window=10**6, usage=facts.usage)
+    head = trace.heads[0]._replace(view=tuple(Span(event, event + 1) for event in range(0, 100, 4)), kept_from=100)
+    sent = SentRequests.replayed(facts, replace(trace, heads=(head,)))
+    profile = cProfile.Profile()
+    losses = profile.runcall(losses_of, sent, rules_of(facts))
+    assert (losses.rules, losses.rules_gone) == (60, 25)
+    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "<genexpr>"]
+    assert sum(entry.callcount for entry in entries) < 60 * 25 // 4
