@@ -68,10 +68,14 @@ class SentRequests:
         repeated = np.full(len(users), -1, dtype=np.int64)
         if self.trace is None or not self.fired:
             return repeated
-        repetitions = ViewSums(repeats_request)
-        repeating = np.array([repetitions.total(head.view) > 0 for head in self.trace.heads])
+        if self.columns is not None:
+            repeating = self.columns.by_message(repeats_request).any(axis=0)
+        else:
+            repetitions = ViewSums(repeats_request)
+            by_head = np.array([repetitions.total(head.view) > 0 for head in self.trace.heads])
+            repeating = by_head[self.trace.columns["head"]]
         compacted = np.array([item.step for item in self.fired], dtype=np.int64)
-        steps = np.flatnonzero(repeating[self.trace.columns["head"]])
+        steps = np.flatnonzero(repeating)
         steps = steps[steps >= compacted[0]]
         repeated[steps] = users[compacted[np.searchsorted(compacted, steps, side="right") - 1]]
         for item in self.fired:
@@ -195,13 +199,14 @@ class SentRequests:
     def _write_grown(self, shared: Ints, trace: Trace, steps: Ints) -> Ints:
         """Write what is in common where the head of a request is that of the one before and more; the other steps."""
         others: list[int] = []
-        places, grown = trace.columns["head"].tolist(), _Grown()
+        places, firsts = trace.columns["head"].tolist(), FirstKinds()
+        grown = _Grown(firsts)
         for step in steps.tolist():
             before, after = (trace.heads[places[each]] for each in (step - 1, step))
             is_compacted = bool(self.compacted[step])
             if grown.steps and not grown.takes(before, after, is_compacted=is_compacted):
                 self._write(shared, grown, others)
-                grown = _Grown()
+                grown = _Grown(firsts)
             if not grown.steps and not grown.takes(before, after, is_compacted=is_compacted):
                 others.append(step)
                 continue
@@ -371,14 +376,15 @@ def common_beginning(
 class _Grown:
     """Requests of which each begins as the one before and then has more: what each has in common with that one."""
 
-    def __init__(self) -> None:
+    def __init__(self, firsts: FirstKinds) -> None:
+        self._firsts = firsts
         self.begin: View = ()
         self.segments: list[Segment] = []  # behind the beginning, of the last head but one
         self.steps: list[int] = []
         self.filled: list[int] = []  # how many of the segments are in common, and then which events of the log
         self.kept: list[int] = []
         self.stops: list[int] = []
-        self._kinds: set[str] = set()  # of what all have in common
+        self._kinds: frozenset[str] = frozenset()  # of what all have in common
         self._last: View = ()
         self._new: View = ()  # what the last head has more than the one before it
 
@@ -392,7 +398,7 @@ class _Grown:
             return False
         if len(after.view) < size or common_length(before.view, after.view) < size:
             return False
-        self._kinds = self._kinds.union(_kinds(self._new)) if self.steps else set(_kinds(before.view))
+        self._kinds = self._kinds.union(_kinds(self._new)) if self.steps else self._firsts.kinds(before.view)
         return not is_compacted or not self._kinds or self._kinds <= set(_kinds(after.view[size:]))
 
     def add(self, step: int, before: Head, after: Head, at: int) -> None:

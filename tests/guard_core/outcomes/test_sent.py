@@ -1,5 +1,7 @@
 """What a request shares with the one before it."""
 
+import cProfile
+
 import pytest
 from msgspec.structs import replace
 
@@ -57,6 +59,23 @@ def test_between_compactions_a_request_shares_all_of_the_one_before():
     sent = SentRequests.recorded(facts_of(counted((20_000, 21_000, 25_000))))
     assert sent.changed.tolist() == []
     assert sent.shared.tolist() == [0, 20_000, 21_000]
+
+
+def calls_of(function, name):
+    """How often a function of that name is called while another one runs."""
+    profile = cProfile.Profile()
+    profile.runcall(function)
+    return sum(entry.callcount for entry in profile.getstats() if getattr(entry.code, "co_name", "") == name)
+
+
+def test_whether_a_policy_repeats_the_request_is_asked_of_each_message_once():
+    facts = facts_of(long_log(60))
+    policy, summaries = get_policy("semantic-kernel-summarization"), FixedSummaries(300)
+    trace = replay(facts.ledger, policy, window=4_000, usage=facts.usage, summarizer=summaries)
+    sent = SentRequests.replayed(facts, trace)
+    assert len(trace.heads) > 50
+    assert calls_of(lambda: sent.repeated, "repeats_request") <= 1
+    assert (sent.repeated == -1).all()
 
 
 def test_a_replay_that_compacts_shares_the_fixed_part_at_that_step():
