@@ -7,8 +7,8 @@ Sums over them are differences of prefix sums, an array at a time; what two neig
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,29 +41,25 @@ class ViewColumns(NamedTuple):
         most = max(map(len, views), default=0)
         if most > MOST_SEGMENTS:
             return None
-        starts, stops, forms = np.zeros((3, most, len(views)), dtype=np.int64)
+        segments = list(chain.from_iterable(views))
+        if not set(map(type, segments)) <= {Span, Synthetic}:
+            return None
         names: dict[str, int] = {"": 0}
-        messages: dict[Synthetic, int] = {}
-        columns: list[tuple[list[int], list[int], list[int], list[int], list[int]]] = [
-            ([], [], [], [], []) for _ in range(most)
+        messages: dict[Segment, int] = {}
+        firsts = [
+            item.start if isinstance(item, Span) else -1 - messages.setdefault(item, len(messages)) for item in segments
         ]
-        for number, view in enumerate(views):
-            for segment, (places, firsts, lasts, formed, own) in zip(view, columns, strict=False):
-                if isinstance(segment, Span):
-                    first, last = segment.start, segment.stop
-                    if segment.form:
-                        formed.append(number)
-                        own.append(names.setdefault(segment.form, len(names)))
-                elif isinstance(segment, Synthetic):
-                    first = last = -1 - messages.setdefault(segment, len(messages))
-                else:
-                    return None
-                places.append(number)
-                firsts.append(first)
-                lasts.append(last)
-        for row, (places, firsts, lasts, formed, own) in enumerate(columns):
-            starts[row, places], stops[row, places], forms[row, formed] = firsts, lasts, own
-        return cls(starts, stops, forms, tuple(names), tuple(messages))
+        lasts = [item.stop if isinstance(item, Span) else first for item, first in zip(segments, firsts, strict=True)]
+        named = [
+            names.setdefault(item.form, len(names)) if isinstance(item, Span) and item.form else 0 for item in segments
+        ]
+        sizes = np.fromiter(map(len, views), dtype=np.int64, count=len(views))
+        numbers = np.repeat(np.arange(len(views)), sizes)
+        rows = np.arange(len(segments)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        columns = np.zeros((3, most, len(views)), dtype=np.int64)
+        columns[:, rows, numbers] = firsts, lasts, named
+        starts, stops, forms = columns
+        return cls(starts, stops, forms, tuple(names), cast(tuple[Synthetic, ...], tuple(messages)))
 
     @classmethod
     def spans(cls, *bounds: tuple[Ints | int, Ints | int], forms: Sequence[str] = ()) -> ViewColumns:
