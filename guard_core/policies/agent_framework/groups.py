@@ -206,6 +206,8 @@ class Groups(NamedTuple):
     @property
     def plain(self) -> list[int]:
         """The groups that are not of the system."""
+        if SYSTEM_GROUP not in self.kinds:
+            return list(range(len(self.kinds)))
         return [group for group, kind in enumerate(self.kinds) if kind != SYSTEM_GROUP]
 
     @property
@@ -261,11 +263,14 @@ class Groups(NamedTuple):
         return Included(tuple(view), tuple(inserted), self.included.added + len(messages))
 
     def _blocks(self, gone: Set[int], messages: Collection[int]) -> Iterator[tuple[int, int]]:
-        """Rows, first and end, that stay or go together and lie together in a segment, with a message only before."""
+        """Rows, first and end, that stay or go together and lie together in a segment, with a message only before. Most
+        of what goes are neighbours, so that there are few of them in a long list."""
         count = len(self.group)
         if not self._is_each_a_run:
             return pairwise(range(count + 1))
-        return pairwise(sorted({*self.edges, *gone, *(row + 1 for row in gone), *messages, count}))
+        begins = [row for row in gone if row - 1 not in gone]
+        ends = [row + 1 for row in gone if row + 1 not in gone]
+        return pairwise(sorted({*self.edges, *begins, *ends, *messages, count}))
 
 
 def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:

@@ -1,5 +1,6 @@
 """The strategies of Agent Framework make of a list what the library makes of it."""
 
+import cProfile
 import json
 
 import pytest
@@ -12,12 +13,13 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.agent_framework import KINDS, strategies
 from guard_core.policies.agent_framework.counting import LINE_COSTS, inserted_tokens, message_costs
+from guard_core.policies.agent_framework.groups import Included, groups_of
 from guard_core.policies.base import dump_state, load_state
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
-from guard_core.views import SharedView, Span, Synthetic
+from guard_core.views import SharedView, Span, Synthetic, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 from tests.guard_core.policies.tools import run
@@ -184,6 +186,33 @@ def test_of_a_long_list_only_the_beginning_is_looked_at(name, settings, monkeypa
     whole, all_segments = compacted()
     assert digest == whole
     assert segments < all_segments
+
+
+def groups_of_log(log):
+    ledger = Ledger.of(log)
+    costs = message_costs("")
+    return groups_of(ledger, costs, Included((Span(0, ledger.event_count),), (), 0))
+
+
+def test_groups_that_lie_together_go_together():
+    groups = groups_of_log(LONG_LIST)
+    profile = cProfile.Profile()
+    left = profile.runcall(groups.without, set(range(10, 700)))
+    assert left.view == (Span(0, groups.stop[9]), Span(groups.first[700], groups.stop[-1]))
+    assert sum(entry.callcount for entry in profile.getstats()) < 100
+
+
+@pytest.mark.parametrize("gone", [{0}, {1, 2}, {1, 3, 4}, {4}, set(range(5)), set()])
+def test_what_stays_of_a_list_is_all_but_the_groups_that_go(gone):
+    groups, message = groups_of_log(TOOLS), Synthetic("summary", 9, None, Role.MODEL)
+    stays = [range(groups.first[row], groups.stop[row]) for row in range(len(groups.kinds)) if row not in gone]
+    events = [event for each in stays for event in each]
+    assert [event for span in groups.without(gone).view for event in range(span.start, span.stop)] == events
+    first = min(gone, default=0)
+    after = groups.without(gone, {first: (message, 3)}).view
+    place = after.index(message)
+    assert sum(span.stop - span.start for span in after[:place]) == groups.first[first]
+    assert content_count(after) == len(events) + 1
 
 
 @pytest.mark.parametrize("reply", [None, 0])
