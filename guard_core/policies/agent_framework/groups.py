@@ -268,14 +268,15 @@ class Groups(NamedTuple):
         count = len(self.group)
         if not self._is_each_a_run:
             return pairwise(range(count + 1))
-        begins = [row for row in gone if row - 1 not in gone]
-        ends = [row + 1 for row in gone if row + 1 not in gone]
-        return pairwise(sorted({*self.edges, *begins, *ends, *messages, count}))
+        goes = np.zeros(count + 1, dtype=np.bool_)
+        goes[[*gone]] = True
+        changes = np.flatnonzero(goes[1:] != goes[:-1]) + 1
+        return pairwise(sorted({*self.edges, *changes.tolist(), *messages, count}))
 
 
 def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     """The groups of a list, with the tokens of each."""
-    starts, run_kinds, run_groups = _run_lists(ledger)
+    starts, run_kinds, run_groups, run_sizes = _run_lists(ledger)
     prefix = costs.prefix(ledger)
     run_tokens, own_tokens = _run_tokens(ledger, costs), tuple(included.inserted)
     messages: list[Synthetic] = []
@@ -284,6 +285,7 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     names: list[int] = []
     kinds: list[int] = []
     tokens: list[int] = []
+    sizes: list[int] = []
     edges: list[int] = []
     for segment in included.view:
         edges.append(len(first))
@@ -296,6 +298,7 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
             names.append(-1 - place)
             kinds.append(ANSWER)
             tokens.append(own_tokens[place])
+            sizes.append(1)
             continue
         low, high = bisect_right(starts, segment.start) - 1, bisect_left(starts, segment.stop)
         if low >= high:
@@ -306,10 +309,11 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
         names += run_groups[low:high]
         kinds += run_kinds[low:high]
         tokens += run_tokens[low:high]
+        sizes += run_sizes[low:high]
         first[row], stop[last] = segment.start, segment.stop  # the first and the last run may be held in part
         for each in {row, last}:
             tokens[each] = prefix.item(stop[each]) - prefix.item(first[each])
-    sizes = [end - begin if begin >= 0 else 1 for begin, end in zip(first, stop, strict=True)]
+            sizes[each] = stop[each] - first[each]
     count = len(names)
     if len(set(names)) == count:  # each group is one run, as in most lists
         return Groups(included, messages, first, stop, range(count), kinds, tokens, sizes, range(count), edges)
@@ -346,12 +350,13 @@ def is_each_a_run(ledger: Ledger) -> bool:
     return are_runs
 
 
-def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int]]:
-    """`runs_of` as plain numbers."""
+def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int], list[int]]:
+    """`runs_of` as plain numbers, and how many messages each run has."""
     key = "agent-framework run lists"
     if key not in ledger.derived:
-        ledger.derived[key] = tuple(column.tolist() for column in runs_of(ledger))
-    lists: tuple[list[int], list[int], list[int]] = ledger.derived[key]
+        runs = runs_of(ledger)
+        ledger.derived[key] = tuple(column.tolist() for column in (*runs, np.diff(runs.starts)))
+    lists: tuple[list[int], list[int], list[int], list[int]] = ledger.derived[key]
     return lists
 
 
