@@ -45,7 +45,9 @@ def _name(value: JSON) -> str:
 
 def _attributes(value: JSON) -> JSON:
     request, response = fields.mapping(value, "inputs"), value.get("output")
-    if not any(isinstance(request.get(key), list) for key in _SENT):
+    is_call = any(isinstance(request.get(key), list) for key in _SENT)
+    has_text = any(fields.text(request, key) for key in _SENT) and bool(fields.mapping(response, "usage"))
+    if not is_call and not has_text:
         return spans.other(_name(value))
     model = fields.text(response, "model") or fields.text(request, "model")
     counts = _counts(response) if isinstance(response, dict) else {}

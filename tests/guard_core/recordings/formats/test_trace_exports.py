@@ -361,6 +361,15 @@ def test_it_holds_against_hostile_values(records):
     check_hostile(FORMAT, (json.dumps(bad).encode() for bad in spoiled(records)))
 
 
+def test_a_call_of_weave_may_have_a_text_as_its_input():
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file"}]}
+    usage = {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 60}, "output_tokens": 5}
+    output = {"object": "response", "id": "r1", "model": "m-1", "output": [item], "usage": usage}
+    session = read_as(FORMAT, [weave_call(2, {"model": "m-1", "input": "List files"}, output)]).sessions[0]
+    assert texts(session) == ["List files", "One file"]
+    assert [(call.prompt_tokens, call.cached_tokens) for call in session.calls] == [(100, 60)]
+
+
 def test_calls_of_functions_around_a_call_are_no_calls():
     session = read_as(FORMAT, weave_calls()).sessions[0]
     assert texts(session)[0] == "List files"
