@@ -14,10 +14,15 @@ https://ai.google.dev/gemini-api/docs/batch-api, https://docs.anthropic.com/en/a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+import msgspec
 
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, Calls
+from guard_core.recordings.formats.capture.gemini import GeminiReader
+from guard_core.recordings.formats.provider_logs.converse import ConverseReader
 from guard_core.recordings.reading import bedrock, fields, log_records
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, united, words
@@ -77,10 +82,20 @@ class ProviderLogFormat:
                 about = {"timestamp": logged.timestamp, "status": 400 if logged.failed else 200}
                 path = f"/models/{logged.model}:" if logged.model else ""
                 calls.add(line, logged.api, logged.request, logged.response, path=path, **about)
-        return calls.recording(self.name)
+        return _named(calls.recording(self.name), self.name)
 
 
 FORMAT = ProviderLogFormat()
+
+
+def _named(recording: Recording, name: str) -> Recording:
+    """The recording whose sessions have this format where they are in the words of an API without one of its own."""
+    apis = {ConverseReader.name, GeminiReader.name}
+    sessions = (
+        msgspec.structs.replace(session, format=name) if session.format in apis else session
+        for session in recording.sessions
+    )
+    return replace(recording, sessions=tuple(sessions))
 
 
 def _records(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int | None, JSON]]:

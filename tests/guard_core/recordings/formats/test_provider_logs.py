@@ -122,6 +122,7 @@ def test_requests_have_their_messages_tools_and_counts(name):
         (TextPart("One file"),),
     ]
     assert (recording.format, recording.notes.problems) == ("provider-log", [])
+    assert session.format == ("anthropic-messages" if name == "InvokeModel" else "provider-log")
 
 
 @pytest.mark.parametrize("name", ["Converse", "InvokeModel", "Vertex AI", "Vertex AI, older"])
