@@ -9,6 +9,7 @@ the library fails inside and returns the whole list (run with such messages).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, HAS_MEDIA, HAS_TEXT, RESULT, TEXT
+from guard_core.errors import SettingError
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.forms import Ends
@@ -194,7 +196,8 @@ def _newest(
         return count - first if first >= 0 else None
 
     enough, too_many = fewest(room - LEAST_ROOM), fewest(room + 1)
-    whole = min(count if enough is None else enough, count if too_many is None else too_many - 1)
+    # at least none, even where the system messages alone are over the limit, so that the room is less than nothing
+    whole = max(0, min(count if enough is None else enough, count if too_many is None else too_many - 1))
     used = sums.item(-1) - sums.item(count - whole)
     older: list[Message] = []
     for event in events[: count - whole][::-1]:
@@ -257,6 +260,13 @@ def _before_results(ledger: Ledger) -> Ints:
     return ends
 
 
+def litellm_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings. Raises SettingError for a limit of 0 tokens: ours of 0 is none."""
+    if parameters.get("max_tokens", 1) == 0:
+        raise SettingError("max_tokens of 0 is not modelled: the library then sends texts with marks before them")
+    return dict(parameters)
+
+
 KIND = PolicyKind(
     TrimMessages.name,
     "LiteLLM (trim messages)",
@@ -296,7 +306,12 @@ KIND = PolicyKind(
         ),
     ),
     summarises=False,
-    judged_by=RecordedRuns("litellm", "trim_messages", settings={"null_content": False}),  # the runs had empty texts
+    judged_by=RecordedRuns(
+        "litellm",
+        "trim_messages",
+        settings={"null_content": False},  # the runs had empty texts
+        settings_of=litellm_settings,
+    ),
     parts_pairs=(
         "tool results at the end stay even if their call is dropped, and a cut may fall between a call and its result"
     ),

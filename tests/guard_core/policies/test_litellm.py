@@ -1,12 +1,14 @@
 """LiteLLM's trim_messages sends what the original sends."""
 
+import msgspec
 import pytest
 
+from guard_core.errors import SettingError
 from guard_core.events import Event, MediaPart, Role, TextPart
 from guard_core.forms import Ends
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.litellm import Ending, shortened
+from guard_core.policies.litellm import Ending, litellm_settings, shortened
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall
 from guard_core.views import Span, Synthetic
@@ -36,6 +38,20 @@ CHAT = session(user("u" * 400), model("m" * 400), user("v" * 400), calls=(ModelC
 )
 def test_the_newest_messages_stay_and_the_first_that_does_not_fit_loses_its_middle(limit, view):
     assert sent(CHAT, limit) == view
+
+
+def test_a_system_message_over_the_limit_leaves_no_room_at_all():
+    # 1.106.2: one of 100 tokens beside a limit of none is kept whole, and no other message is
+    log = session(user("u" * 400), model("m" * 400), calls=(ModelCall(at=2),))
+    events = (Event(Role.SYSTEM, (TextPart("s" * 400),)), *log.events)
+    log = msgspec.structs.replace(log, events=events, calls=(ModelCall(at=3),))
+    trace = replay(Ledger.of(log), get_policy("litellm-trim-messages", max_tokens=0, trim_ratio=0.0), window=1_000)
+    assert [segment.start for segment in trace.view(0, 3)] == [0]
+
+
+def test_a_limit_of_no_tokens_is_not_taken_for_none():
+    with pytest.raises(SettingError, match="max_tokens of 0 is not modelled"):
+        litellm_settings({"max_tokens": 0})
 
 
 def test_results_at_the_end_stay_without_their_call():
