@@ -9,6 +9,7 @@ the size of the definitions of tools and of an output schema in the library's co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
@@ -241,6 +242,12 @@ def _form(result: Result, summary: Summary) -> str:
     return Compressed(result.which(), summary.bytes, summary.text).name if summary.bytes else ""
 
 
+def agno_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings: a limit of 0, which each request reaches, acts as one of 1."""
+    limits = ("compress_tool_results_limit", "compress_token_limit")
+    return {name: 1 if name in limits and value == 0 else value for name, value in parameters.items()}
+
+
 KIND = PolicyKind(
     CompressToolResults.name,
     "Agno (compress tool results)",
@@ -270,7 +277,7 @@ KIND = PolicyKind(
         ),
         summary_budget("the library", label="Answer budget", tokens=1_000),
     ),
-    judged_by=RecordedRuns("agno", "compress_tool_results", tokens_column=LIST_TOKENS.name),
+    judged_by=RecordedRuns("agno", "compress_tool_results", tokens_column=LIST_TOKENS.name, settings_of=agno_settings),
     known_problems=(
         KnownProblem(
             "A failed call makes a result longer",

@@ -6,6 +6,7 @@ from guard_core.errors import SummaryFailed
 from guard_core.events import Event, Role, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.agno import agno_settings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
@@ -25,6 +26,13 @@ ROUNDS = session(
 
 def test_it_equals_recorded_runs_of_the_library():
     check_equals_the_library(NAME)
+
+
+def test_a_limit_of_zero_is_not_none():
+    # 3.1.10 asks `is not None`: each result is compressed at once
+    assert agno_settings({"compress_tool_results_limit": 0}) == {"compress_tool_results_limit": 1}
+    given = {"compress_tool_results_limit": None, "compress_token_limit": 0}
+    assert agno_settings(given) == {"compress_tool_results_limit": None, "compress_token_limit": 1}
 
 
 def replayed(summarizer, log=ROUNDS, **settings):
