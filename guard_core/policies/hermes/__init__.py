@@ -18,9 +18,20 @@ it is; 0.19.0 fails there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from guard_core.policies.hermes.policy import Hermes
-from guard_core.policies.hermes.settings import PROFILES, SETTINGS, HermesSettings
+from guard_core.policies.hermes.settings import MOST_RATIO, PROFILES, SETTINGS, HermesSettings
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
+
+
+def hermes_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings: it takes a share of the tail above its largest one as that one."""
+    ratio = parameters.get("summary_target_ratio")
+    largest = isinstance(ratio, int | float) and ratio > MOST_RATIO
+    return {**parameters, "summary_target_ratio": MOST_RATIO} if largest else dict(parameters)
+
 
 KIND = PolicyKind(
     "hermes",
@@ -43,6 +54,7 @@ KIND = PolicyKind(
         tokens_column="estimate_sent",
         writes_summaries=True,
         joint="",
+        settings_of=hermes_settings,
     ),
     known_problems=(
         BEGINS_WITH_ANSWER,

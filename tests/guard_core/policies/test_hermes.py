@@ -15,6 +15,7 @@ from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, To
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Check, Point
+from guard_core.policies.hermes import hermes_settings
 from guard_core.policies.hermes.cut import tail_cut
 from guard_core.policies.hermes.messages import Estimates, list_messages
 from guard_core.recordings import read
@@ -524,3 +525,9 @@ def test_a_head_that_covers_the_whole_list_raises_an_error():
     assert trace.columns["held"].tolist() == [0, RAISED]
     assert trace.state.ineffective == 0
     assert trace.view(1, 8) == (Span(0, 8),)
+
+
+def test_a_share_of_the_tail_above_the_largest_one_is_taken_as_that():
+    # 0.19.0: max(0.10, min(summary_target_ratio, 0.80))
+    assert hermes_settings({"summary_target_ratio": 2}) == {"summary_target_ratio": 0.8}
+    assert hermes_settings({"summary_target_ratio": 0.05}) == {"summary_target_ratio": 0.05}  # the policy raises that
