@@ -89,7 +89,7 @@ class HintConsumer(SafeConsumer):
                 break
             if state != seen:
                 seen, last = state, clock()
-                await self.send(text_data='{"changed":true}')
+                await self.send(text_data=msgspec.json.encode(self.message(state)).decode())
             if self.has_ended(state):
                 break
             await asyncio.sleep(self.pause)
@@ -102,6 +102,10 @@ class HintConsumer(SafeConsumer):
     def has_ended(self, state: tuple[Any, ...]) -> bool:
         """Will the row not change any more."""
         return False
+
+    def message(self, state: tuple[Any, ...]) -> dict[str, Any]:
+        """What the page hears of the row, as it was just read."""
+        return {"changed": True}
 
     @database_sync_to_async
     def _look(self) -> tuple[Any, ...] | None:
@@ -130,6 +134,10 @@ class SessionConsumer(HintConsumer):
 
     look_every, pause = 0.45, 0.2
     quiet = 60.0
+
+    def message(self, state: tuple[Any, ...]) -> dict[str, Any]:
+        """With the number of steps: a page need not ask whether one is new."""
+        return {**super().message(state), "steps": state[0]}
 
     def state_in(self, project: Project) -> tuple[Any, ...] | None:
         sessions = Session.objects.of(project).filter(deleted=None)

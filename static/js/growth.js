@@ -54,8 +54,10 @@ function begin(box) {
   const notified = new Set();
   let missed = 0; // questions in a row that found no server
   let before = ""; // the words that AWAY stands in place of
-  let looked = Date.now(); // when it last asked, or came
+  let looked = Date.now(); // when it last began to ask or to show, or came
   let left = 0; // when something last lost the focus: a click that did it is to arrive
+  let heard = 0; // steps, from the socket
+  let asked = 0; // when it last asked
   let isLooking = false;
   let isToLook = false; // something came while it looked
   let isLeaving = false; // another page is on its way
@@ -102,12 +104,12 @@ function begin(box) {
     const url = newest(steps);
     const here = location.href;
     const table = document.querySelector("#table [name=table]"); // is open
-    const asked = new URL(url);
-    if (table) asked.searchParams.set("table", table.value);
+    const address = new URL(url);
+    if (table) address.searchParams.set("table", table.value);
     const begun = performance.now();
     const leaving = new AbortController();
     const forget = unlessUsed(() => leaving.abort());
-    const html = await grown(asked, leaving.signal).finally(forget);
+    const html = await grown(address, leaving.signal).finally(forget);
     if (html === null) return load(steps);
     if (!mayGo() || location.href !== here || !target.isConnected) return;
     history.replaceState(history.state, "", url);
@@ -117,6 +119,7 @@ function begin(box) {
     known = box.dataset.last ? steps : Math.max(steps, count);
     said = Math.max(said, known);
     box.dataset.steps = known;
+    if (!show.hidden) say(FOLLOWING);
     show.hidden = true;
     pace = paced(performance.now() - begun);
     if (!isWhole) return load(known);
@@ -129,8 +132,9 @@ function begin(box) {
     if (socket) return;
     const path = box.dataset.growth.replace(/^\/s\//, "/ws/sessions/").replace(/growth$/, "");
     socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
-    socket.addEventListener("message", () => {
-      plan(Math.max(0, looked + (following() ? pace : PAUSE) - Date.now()));
+    socket.addEventListener("message", ({ data }) => {
+      heard = JSON.parse(data).steps;
+      if (heard > said) plan(Math.max(0, looked + (following() ? pace : PAUSE) - Date.now()));
     });
     socket.addEventListener("close", () => (socket = null));
   };
@@ -172,7 +176,13 @@ function begin(box) {
     isLooking = true;
     looked = Date.now();
     try {
-      await ask();
+      const isShown = heard > known && mayGo();
+      if (isShown) {
+        said = Math.max(said, heard);
+        quiet = 0;
+        await take(said);
+      }
+      if (!isShown || Date.now() > asked + SOON) await ask(); // for alerts, once the step is shown
     } catch {
       quiet += 1; // an answer that is none of a session, such as that of a login; a page that came into use
     } finally {
@@ -182,6 +192,7 @@ function begin(box) {
     isToLook = false;
   };
   const ask = async () => {
+    asked = Date.now();
     const question = fetch(`${box.dataset.growth}?known=${first}`, { headers: { Accept: "application/json" } });
     const answer = await question.catch(() => null);
     reached(answer !== null && !GATEWAY.includes(answer.status));

@@ -39,7 +39,7 @@ def test_the_step_after_a_long_pause_is_pushed_at_once():
         watching.cancel()
         return viewed.sent
 
-    assert asyncio.run(watch()) == ['{"changed":true}'] * 2
+    assert asyncio.run(watch()) == [f'{{"changed":true,"steps":{steps}}}' for steps in (1, 2)]
 
 
 def test_a_client_that_leaves_while_something_is_sent_is_no_error():
