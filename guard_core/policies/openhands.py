@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_REASONING, RESULT, TEXT
 from guard_core.errors import SummaryFailed
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Outcome, Request, Sizes
 from guard_core.policies.pieces.messages import (
@@ -132,7 +132,7 @@ class Condenser(ListPolicy):
 
     def reason(self, request: Request) -> str:
         asked = _is_requested(request, self.settings)
-        size = _history(request.ledger, request.messages, self.settings.tool_loops).size
+        size = int(request.ledger.system_chars > 0) + EVENTS.view(request.ledger, request.view)
         reasons = (
             (asked, "a condensation was requested"),
             (request.counted > request.limit, f"{request.counted:,} tokens > limit {request.limit:,}"),
@@ -227,38 +227,39 @@ def _history(ledger: Ledger, messages: list[Message], tool_loops: bool) -> Histo
     known: set[int] = set()
     waiting: set[int] = set()
     in_loop = False
+    chars, begins = _event_chars(ledger)
     for message in messages:
         calls, answered = calls_of(ledger, message), answered_by(ledger, message)
         if tool_loops:
             thinks = bool(message.event >= 0 and calls and ledger.events["flags"][message.event] & HAS_REASONING)
             is_cut[-1] &= not in_loop or thinks or not (calls or answered)
             in_loop = thinks or (in_loop and bool(calls or answered))
-        sizes += _event_chars(ledger, message)
-        known.update(calls)
-        waiting.update(calls)
-        waiting.difference_update(known.intersection(answered))
+        if message.inserted is not None:
+            sizes.append(message.inserted.bytes)
+        else:
+            sizes += chars[begins[message.event] : begins[message.event + 1]]
+        if calls:
+            known.update(calls)
+            waiting.update(calls)
+        if answered:
+            waiting.difference_update(known.intersection(answered))
         starts.append(len(sizes))
         is_cut.append(not waiting)
     return History(messages, starts, [0, *accumulate(sizes)], is_cut)
 
 
-def _event_chars(ledger: Ledger, message: Message) -> list[int]:
-    """Characters of each of the library's events that a message is."""
-    if message.inserted is not None:
-        return [message.inserted.bytes]
-    if "openhands parts" not in ledger.derived:
-        ledger.derived["openhands parts"] = _part_chars(ledger.parts)
-    part_chars, kinds = ledger.derived["openhands parts"], ledger.parts["kind"]
-    starts = ledger.part_starts
-    first, last = starts.item(message.event), starts.item(message.event + 1)
-    chars, is_open = [0], True  # texts before the first call or result are part of its event
-    for row in range(first, last):
-        if kinds.item(row) in (CALL, RESULT):
-            if not is_open:
-                chars.append(0)
-            is_open = False
-        chars[-1] += part_chars.item(row)
-    return chars
+def _event_chars(ledger: Ledger) -> tuple[list[int], list[int]]:
+    """Characters of each of the library's events that the log is, and where those of each event of the log begin. Texts
+    before the first call or result are part of its event."""
+    if "openhands events" not in ledger.derived:
+        begins, events = EVENTS.prefix(ledger), ledger.parts["event"]
+        several = prefix_sums(np.isin(ledger.parts["kind"], (CALL, RESULT)).astype(np.int64))
+        place = np.maximum(several[1:] - several[ledger.part_starts[events]] - 1, 0)
+        chars = np.zeros(begins[-1], dtype=np.int64)
+        np.add.at(chars, begins[events] + place, _part_chars(ledger.parts))
+        ledger.derived["openhands events"] = chars.tolist(), begins.tolist()
+    lists: tuple[list[int], list[int]] = ledger.derived["openhands events"]
+    return lists
 
 
 def _summarised(request: Request, history: History, done: Outcome, start: int, stop: int) -> Outcome:

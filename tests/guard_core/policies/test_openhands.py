@@ -1,5 +1,7 @@
 """The condenser of the OpenHands SDK keeps what the original keeps."""
 
+import cProfile
+
 import msgspec
 import pytest
 
@@ -132,3 +134,11 @@ def test_the_decision_is_explained_by_events_and_tokens():
     terms = {term.name: term for term in policy.explain(trace, 6)}
     assert terms["events"].expression == "13 > 12"
     assert terms["verdict"].expression.endswith("it acts")
+
+
+def test_a_list_is_looked_at_message_by_message_only_to_condense_it_and_to_see_that_this_was_enough():
+    log = session(*(event for number in range(60) for event in (user(f"ask {number}"), model("done"))))
+    profile = cProfile.Profile()
+    trace = profile.runcall(run, get_policy("openhands", max_size=20), log, window=10**6)
+    looks = sum(entry.callcount for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "_history")
+    assert looks == 2 * len(trace.compactions) > 0
