@@ -336,7 +336,10 @@ def _change_words(way: Way, base: Base, compactions: int) -> str:
     if way.tier == PROFILE:
         return f"with the rule of {base.name} {way.new} instead of {way.old}"
     assert way.tier == SETTING
-    return f"with {way.label[:1].lower()}{way.label[1:]} {_value(way.new, way.unit)} instead of {_value(way.old)}"
+    name, old = f"{way.label[:1].lower()}{way.label[1:]}", _value(way.old)
+    if way.unit == "tokens" and way.old == 0:  # nothing is set, or kept, or added
+        old = "none"
+    return f"with {name} {_value(way.new, way.unit)} instead of {old}"
 
 
 def _value(value: object, unit: str = "") -> str:

@@ -186,7 +186,7 @@ KIND = PolicyKind(
     (
         Setting(
             "auto_compact_window",
-            "Window that is set",
+            "Auto-compact window",
             COUNT,
             0,
             (

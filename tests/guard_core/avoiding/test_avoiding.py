@@ -226,6 +226,19 @@ def test_a_lost_request_is_kept_by_the_smallest_window_that_holds_it_all():
     )
 
 
+def test_a_setting_that_was_not_set_had_no_value():
+    """Claude Code compacts on its own from 2.1.153 on only if a window is set."""
+    events, calls = [user("please fix the parser")], []
+    for turn in range(24):
+        calls.append(ModelCall(len(events), len(events), 10_000 + 8_000 * turn))
+        events += [tool_call("read_file", f"c{turn}"), tool_result("line " * 6_000, "read_file", f"c{turn}")]
+    facts = Facts.of(session(*events, calls=tuple(calls), format="claude-code", versions=((0, "2.1.330"),)))
+    findings, _ = conclusions(facts)
+    (answer,) = avoid(facts, findings)
+    (setting,) = [item for item in answer.remedies if item.way.tier == SETTING]
+    assert "with auto-compact window 100,000 tokens instead of none." in setting.sentence
+
+
 @pytest.mark.parametrize(
     ("built", "kind", "where"),
     [
