@@ -49,7 +49,7 @@ NO_WORKER = (
 )
 
 
-READING = 14  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+READING = 15  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
 
 
 class Pace(NamedTuple):

@@ -31,6 +31,11 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         **dict.fromkeys(("pi", "qwen-code"), LOST),
         "gemini-cli": LEFT,
     },
+    15: {
+        "langchain": "texts and usage that its dumps escape",
+        "atif": "tokens that were written to the cache",
+        "otel": "requests in the words of the Responses API, of Google or of the AI SDK",
+    },
 }
 
 
