@@ -7,8 +7,8 @@ rate; viewers hold the socket of a session page, spread over the streams. Measur
 from the moment an agent begins to post a batch to the first push after it that a viewer of its stream receives. A push
 says no number: where one takes longer than the agent waits between two batches, it also counts for the later batch, and
 the time is too short. Beside them are pages in a real browser, every second one with "Follow": measured is the time
-from the moment an agent begins to post a model call to the paint of a page that counts or shows it. Without Chromium
-there are none. `--seconds 3600` is the growth of an hour: memory and CPU are those of a server that has run for so
+from the moment an agent begins to post a model call to the paint of a page that counts it, or of a followed one that
+shows it. Without Chromium there are none. `--seconds 3600` is the growth of an hour: memory and CPU are those of a server that has run for so
 long. Nothing fails here: figures for people.
 """
 
@@ -55,7 +55,9 @@ WATCH = """
     const words = box.querySelector("[data-growth-words]");
     const known = Number(box.dataset.steps);
     note(known);
-    const said = () => /^[0-9]/.test(words.textContent) && note(known + Number.parseInt(words.textContent, 10));
+    const isFollowed = sessionStorage.getItem("follow-session") === box.dataset.growth; // which is to show it, not count it
+    const isSaid = () => !isFollowed && /^[0-9]/.test(words.textContent);
+    const said = () => isSaid() && note(known + Number.parseInt(words.textContent, 10));
     new MutationObserver(said).observe(words, { childList: true });
     new MutationObserver(() => note(Number(box.dataset.steps))).observe(box, { attributeFilter: ["data-steps"] });
   });
