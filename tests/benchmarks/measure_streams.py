@@ -8,8 +8,8 @@ from the moment an agent begins to post a batch to the first push after it that 
 says no number: where one takes longer than the agent waits between two batches, it also counts for the later batch, and
 the time is too short. Beside them are pages in a real browser, every second one with "Follow": measured is the time
 from the moment an agent begins to post a model call to the paint of a page that counts it, or of a followed one that
-shows it. Without Chromium there are none. `--seconds 3600` is the growth of an hour: memory and CPU are those of a server that has run for so
-long. Nothing fails here: figures for people.
+shows it. Without Chromium there are none. `--seconds 3600` is the growth of an hour: memory and CPU are those of a
+server that has run for so long. Nothing fails here: figures for people.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ WATCH = """
     const words = box.querySelector("[data-growth-words]");
     const known = Number(box.dataset.steps);
     note(known);
-    const isFollowed = sessionStorage.getItem("follow-session") === box.dataset.growth; // which is to show it, not count it
+    // A followed page is to show a step: words that count it are too little.
+    const isFollowed = sessionStorage.getItem("follow-session") === box.dataset.growth;
     const isSaid = () => !isFollowed && /^[0-9]/.test(words.textContent);
     const said = () => isSaid() && note(known + Number.parseInt(words.textContent, 10));
     new MutationObserver(said).observe(words, { childList: true });
