@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from enum import StrEnum
 from typing import Any
 
@@ -103,7 +105,8 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     `base` followed by the events from `at` on. `messages` are not part of the log, so that a replay of the log under
     another policy does not contain them. `tokens_before` and `tokens_after` are the recorder's own figures,
     `pending_tokens` is as of a call. `restored_tokens` are the lexical tokens of files that the agent attached
-    again by its rule and that the recording does not hold, None where that is not known.
+    again by its rule and that the recording does not hold, None where that is not known. `refused_behind` is how many
+    of the requests refused at `at` (`Session.refused`) were sent after it; the others were sent before it.
     """
 
     at: Count
@@ -120,6 +123,7 @@ class RecordedCompaction(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
     pending_tokens: Whole | None = None
     restored_tokens: Count | None = None
+    refused_behind: Count = 0
 
     @property
     def own_messages(self) -> tuple[Event, ...]:
@@ -288,6 +292,20 @@ class Session(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     def version(self) -> str:
         """The last version of the agent that the file names, "" where it names none."""
         return self.versions[-1][1] if self.versions else ""
+
+    @property
+    def refused_places(self) -> list[tuple[int, int]]:
+        """Each of `refused`, in order, with the number of compactions before it."""
+        starts, totals = [item.at for item in self.compactions], Counter(self.refused)
+        behind: dict[int, list[int]] = {}
+        for number, item in enumerate(self.compactions, 1):
+            own = behind.setdefault(item.at, [])
+            own += [number] * min(item.refused_behind, totals[item.at] - len(own))
+        places: list[tuple[int, int]] = []
+        for at, total in sorted(totals.items()):
+            own = behind.get(at, [])
+            places += [(at, bisect_left(starts, at))] * (total - len(own)) + [(at, number) for number in own]
+        return places
 
     @property
     def mean_prompt_tokens(self) -> int | None:

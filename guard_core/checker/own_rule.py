@@ -8,6 +8,7 @@ from itertools import takewhile
 from math import ceil, floor
 from typing import Any, NamedTuple
 
+from guard_core.checker.shared import refused_before
 from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
 from guard_core.estimation.recorder_figures import MOST_UNSEEN
 from guard_core.events import (
@@ -172,12 +173,13 @@ def _counted_around(story: Story, step: int) -> tuple[int, int]:
 def _is_forced(story: Story, index: int) -> bool:
     """Had the provider refused a request as too long before a compaction, since the last answer and the compaction
     before it."""
-    at = story.session.compactions[story.compactions[index].place].at
-    before = [story.session.compactions[item.place].at for item in story.compactions[:index]]
+    place = story.compactions[index].place
+    at, answered = story.session.compactions[place].at, [0]
     for call in story.session.calls:
         behind = call.at if call.response is None else call.response + 1
-        before += [behind] if call.at < at else []
-    return any(max([0, *before]) <= place <= at for place in story.session.refused)
+        answered += [behind] if call.at < at else []
+    earlier = refused_before(story.session, story.compactions[index - 1].place) if index else []
+    return any(max(answered) <= number for number in refused_before(story.session, place)[len(earlier) :])
 
 
 def _threshold(story: Story, finding: Finding) -> None:

@@ -19,6 +19,7 @@ from guard_core.checker.shared import (
     is_forced,
     largest_over,
     near_the_window,
+    refused_before,
     says_what_is_uncounted,
     sliding_moves,
     tight_calls,
@@ -178,14 +179,17 @@ def counted_over(story: Story, finding: Finding) -> None:
 
 
 def refused(story: Story, finding: Finding) -> None:
-    calls, places = story.session.calls, story.session.refused
+    calls, places = story.session.calls, sorted(story.session.refused)
     if not places:
         raise Wrong("the file has no request that failed as too long")
     compacted = 0
-    for place in places:
+    cuts = [
+        (story.session.compactions[item.place].at, len(refused_before(story.session, item.place)))
+        for item in story.compactions
+    ]
+    for nth, place in enumerate(places):
         later = [call.at for call in calls if call.at >= place]
-        cuts = [story.session.compactions[item.place].at for item in story.compactions]
-        compacted += any(place <= cut and (not later or cut <= later[0]) for cut in cuts)
+        compacted += any(nth < before and (not later or cut <= later[0]) for cut, before in cuts)
     before = sum(call.at < places[0] for call in calls)
     agree(finding, requests=len(places), after=before - 1, compacted=compacted)
     limits, sizes = ({getattr(item, name) for item in story.session.refusals} for name in ("limit", "tokens"))

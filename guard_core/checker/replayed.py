@@ -16,6 +16,7 @@ from guard_core.checker.shared import (
     in_quick_succession,
     largest_over,
     near_the_window,
+    refused_before,
     sliding_moves,
     tight_calls,
 )
@@ -50,7 +51,8 @@ def refused_again(story: Replay, finding: Finding) -> None:
     if story.window > story.judgement.value:
         raise Wrong("a larger window was asked for, which another model has")
     sizes = []
-    for place in story.session.refused:
+    cuts = [(item.at, len(refused_before(story.session, at))) for at, item in enumerate(story.session.compactions)]
+    for nth, place in enumerate(sorted(story.session.refused)):
         before = [step for step, call in enumerate(story.session.calls) if call.at < place]
         start = story.session.calls[before[-1]].at if before else 0
         if before and story.has_other_window(before[-1]):
@@ -59,7 +61,7 @@ def refused_again(story: Replay, finding: Finding) -> None:
         if stated:
             sizes.append((stated[-1], before[-1] if before else -1))
             continue
-        if any(start < item.at < place for item in story.session.compactions):
+        if any(start < cut and made <= nth for cut, made in cuts):
             continue
         if before and story.session.calls[before[-1]].response == place - 1:
             continue

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 
 from guard_core.checker.story import Replay, Story, Wrong, agree, number, same, step_of
 from guard_core.events import part_text
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
-from guard_core.sessions import ANSWER_LIMIT, Provenance
+from guard_core.sessions import ANSWER_LIMIT, Provenance, Session
 from guard_core.views import Rewritten, Span, View
 
 NEAR_MISS = 0.9  # of the window
@@ -324,4 +324,14 @@ def is_forced(story: Story, index: int) -> bool:
         return False
     item, step = story.recorded(index), story.compaction(index).step
     since = story.session.calls[step - 1].at if step else 0
-    return item.trigger == "overflow" or any(since < at <= item.at for at in story.session.refused)
+    place = story.compaction(index).place
+    return item.trigger == "overflow" or any(since < at <= item.at for at in refused_before(story.session, place))
+
+
+def refused_before(session: Session, place: int) -> list[int]:
+    """How long the log was at each request that failed as too long before a recorded compaction."""
+    at = session.compactions[place].at
+    here = takewhile(lambda item: item.at == at, islice(session.compactions, place, None))
+    behind = sum(item.refused_behind for item in here)
+    known = sorted(number for number in session.refused if number <= at)
+    return known[: len(known) - behind]

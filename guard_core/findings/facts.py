@@ -286,7 +286,7 @@ class Facts:
         steps, sizes = self.ledger.steps, []
         bases = [base.at for base in self.ledger.bases]
         stated = {item.at: item.tokens for item in self.session.refusals if item.tokens}
-        for at in self.session.refused:
+        for at, made in self.session.refused_places:
             before = int(np.searchsorted(steps["at"], at)) - 1
             start = int(steps["at"][before]) if before >= 0 else 0
             if before >= 0 and self.other_windows[before]:
@@ -294,7 +294,7 @@ class Facts:
             if at in stated:
                 sizes.append(RefusedRequest(stated[at], before))
                 continue
-            if any(start < base < at for base in bases):
+            if any(start < base for base in bases[:made]):
                 continue  # what was sent there is not known
             if before >= 0 and steps["response"][before] == at - 1:
                 continue  # the request that had just been answered, sent again, or with its answer at the end
@@ -310,7 +310,8 @@ class Facts:
             return False
         recorded = self.session.compactions[item.counted.place]
         before = int(self.ledger.steps["at"][item.step - 1]) if item.step else 0
-        is_refused = any(before < at <= recorded.at for at in self.session.refused)
+        place = item.counted.place
+        is_refused = any(before < at <= recorded.at and made <= place for at, made in self.session.refused_places)
         return is_refused or recorded.trigger == OVERFLOW
 
     @property

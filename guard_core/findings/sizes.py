@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -262,10 +264,12 @@ def refused(case: Case) -> list[Finding]:
         return []
     ledger = case.facts.ledger
     # How many calls were made before each, how long the log was at the call after it, and at the compaction after it.
-    calls = np.searchsorted(ledger.steps["at"], session.refused)
+    places = session.refused_places
+    calls = np.searchsorted(ledger.steps["at"], [at for at, _ in places])
     next_call = np.append(ledger.steps["at"], _NEVER)[calls]
-    compacted = np.array([*(base.at for base in ledger.bases if not base.is_edit), _NEVER])
-    next_compaction = compacted[np.searchsorted(compacted, session.refused)]
+    compacted = [(number, base.at) for number, base in enumerate(ledger.bases) if not base.is_edit]
+    later = [bisect_left(compacted, (made,)) for _, made in places]
+    next_compaction = np.array([*(at for _, at in compacted), _NEVER])[later]
     followed = int(np.count_nonzero((next_compaction <= next_call) & (next_compaction < _NEVER)))
     steps = (calls - 1).tolist()
     numbers = {"requests": len(steps), "after": steps[0], "compacted": followed}

@@ -162,8 +162,16 @@ class Counted:
         start = np.maximum(
             np.where(last >= 0, answered, 0), stops[np.searchsorted(self.compacted, np.arange(len(stop)))]
         )
-        places = np.sort(np.array(self.session.refused, dtype=np.int64))
-        return np.asarray(np.searchsorted(places, start, side="left") < np.searchsorted(places, stop, side="right"))
+        refused = self.session.refused_places
+        places = np.array([at for at, _ in refused], dtype=np.int64)
+        first, behind = np.searchsorted(places, start, side="left"), np.searchsorted(places, stop, side="right")
+        found = np.asarray(first < behind)
+        earlier = -1
+        for row in self.compacted.tolist():
+            place = int(self.checks.place[row])
+            found[row] = any(earlier < made <= place for _, made in refused[first[row] : behind[row]])
+            earlier = place
+        return found
 
     @cached_property
     def compacted(self) -> Ints:

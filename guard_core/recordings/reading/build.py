@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from itertools import islice
 from typing import Any, cast
 
+import msgspec
+
 from guard_core.defaults import CACHE_SECONDS
 from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart, value_text
@@ -167,6 +169,9 @@ class SessionBuilder:
     def refuse(self, words: str = "") -> None:
         """The provider refused a request as too long, in these words, if the file has them."""
         self.refused.append(len(self.events))
+        if self.compactions and self.compactions[-1].at == len(self.events):
+            last = self.compactions[-1]
+            self.compactions[-1] = msgspec.structs.replace(last, refused_behind=last.refused_behind + 1)
         if any(sizes := stated_sizes(words)):
             self.refusals.append(Refusal(len(self.events), *sizes))
 

@@ -287,6 +287,8 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "calls in turn", calling_in_turn()
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
     recovered = (compaction(4),)
+    behind = (compaction(4, refused_behind=1),)
+    yield "refused behind a compaction", exchange(8, tokens=_falling_at(4), compactions=behind, refused=(5,))
     yield "refused and compacted", exchange(8, tokens=_falling_at(4), compactions=recovered, refused=(5,))
     totals = {"prompt_tokens_total": 1_234_567, "total_calls": 9}
     yield "contradicted on average", exchange(8, tokens=lambda turn: None, **totals)

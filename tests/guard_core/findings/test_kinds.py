@@ -144,6 +144,14 @@ def test_refused_requests_that_the_file_holds_are_an_overflow_and_not_a_near_mis
     assert claimed(built)[1].kind == "near_miss"
 
 
+@pytest.mark.parametrize(("behind", "compacted"), [(0, 1), (1, 0)])
+def test_only_a_compaction_behind_a_refused_request_followed_it(behind, compacted):
+    cut = RecordedCompaction(4, Evidence.DECLARED, "summary", (), trigger="auto", refused_behind=behind)
+    built = replace(chat(9_000, 9_640, 3_000), refused=(4,), compactions=(cut,))
+    by_kind, _ = claimed(built)
+    assert by_kind["refused"].numbers["compacted"] == compacted
+
+
 def test_the_size_and_the_limit_that_the_provider_stated_are_said_and_the_limit_is_the_window():
     built = chat(5_000, 9_000, model="unknown", source=Provenance.ASSUMED)
     built = replace(built, refused=(4,), refusals=(Refusal(4, 12_345, 10_000),))

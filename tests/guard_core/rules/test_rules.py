@@ -670,6 +670,16 @@ def test_a_refused_request_before_an_answer_or_another_compaction_forces_none():
     assert later.inference[0].at_most == 155_010
 
 
+def test_a_refused_request_behind_a_compaction_did_not_force_it():
+    session = transcript(version="2.1.62")
+    (cut,) = session.compactions
+    behind = msgspec.structs.replace(cut, refused_behind=1)
+    explanation = explain(msgspec.structs.replace(session, compactions=(behind,), refused=(cut.at,)))
+    assert (explanation.inference[0].at_most, explanation.compactions[0].after_refusal) == (155_010, False)
+    twice = explain(msgspec.structs.replace(session, compactions=(behind, cut), refused=(cut.at,)))
+    assert [item.after_refusal for item in twice.compactions] == [False, True]
+
+
 def test_a_person_who_asks_after_a_refused_request_is_named():
     session = transcript(trigger="manual")
     explanation = explain(msgspec.structs.replace(session, refused=(session.compactions[0].at,)))

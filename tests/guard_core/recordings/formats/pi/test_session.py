@@ -190,6 +190,17 @@ def test_a_compaction_after_a_request_that_was_too_long_says_nothing_of_the_thre
     assert session.refused == ((3,) if trigger else ())
 
 
+def test_a_request_that_was_too_long_right_behind_a_compaction_did_not_cause_it():
+    """As pi 1.6.0 writes one where what it kept is still too much: compaction, error, an edit that takes it out."""
+    entries = chain(user("go"), assistant("on", 180_000), user("more"))
+    cut = entry("k", entries[-1]["id"], "compaction", summary="s", firstKeptEntryId="e2", tokensBefore=182_303)
+    error = entry("r", "k", message=REFUSED)
+    again = entry("k2", "r", "compaction", summary="s", firstKeptEntryId="e2", tokensBefore=182_303)
+    session = session_of(*entries, cut, error, again)
+    assert [item.trigger for item in session.compactions] == ["", "overflow"]
+    assert session.refused_places == [(3, 1)]
+
+
 def test_what_pi_adds_is_sent_but_begins_no_turn():
     shell = {"role": "bashExecution", "command": "make", "output": "ok"}
     hidden = {**shell, "excludeFromContext": True}
