@@ -6,6 +6,7 @@ from guard_core.sessions import RecordedCompaction
 
 AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"
 OVERFLOW = "overflow"  # the recorder's word for a compaction that a refused request forced
+CUT_OFF = "cut_off"  # ours: pi takes out an answer that ended at its limit of tokens, compacts and asks again
 PREFLIGHT = "preflight"  # Kilo's word for a compaction by an estimate of the next request, before that is sent
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
@@ -14,7 +15,17 @@ RESUME = "resume"  # the trigger of an edit by which a resumed session loaded it
 # pi, Copilot CLI).
 _AUTOMATIC = frozenset(
     {
-        *("auto", "automatic", "threshold", OVERFLOW, PREFLIGHT, "image_overflow", "memory_pressure", "model_switch"),
+        *(
+            "auto",
+            "automatic",
+            "threshold",
+            OVERFLOW,
+            CUT_OFF,
+            PREFLIGHT,
+            "image_overflow",
+            "memory_pressure",
+            "model_switch",
+        ),
         "contextguard",
     }
 )

@@ -47,7 +47,7 @@ from guard_core.windows.window_evidence import Status
 # Recorders' words.
 _AUTOMATIC = (
     *("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard"),
-    *("memory_pressure", "model_switch", "preflight"),
+    *("memory_pressure", "model_switch", "preflight", "cut_off"),
 )
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing

@@ -205,8 +205,8 @@ class Agent:
     is compared like any other, for the file may not name a version that does compact there. `records_count`: the agent
     writes the compared count into the recording (`tokens_before`), from the version `records_from` on; `recorded_by` is
     the counter of that where what is pending is estimated otherwise than for the count compared. `forgets_on_resume`:
-    in a resumed session the last count is not known until the next answer. `clears_apart`: it clears old results by
-    another rule than this one, and what it compares after that is not known until the next answer.
+    in a resumed session the last count is not known until the next answer. `clears_apart` says why what it compares is
+    not known until the next answer once the file says that messages were cleared or changed, "" where it is.
     `fitted` is the formula of a threshold that a setting typed by hand gives, for one that no listed variant explains.
     `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
     agent that compares an estimate of its own, `settled` bounds of those at compactions, by which its rule fires or
@@ -231,7 +231,7 @@ class Agent:
     records_from: tuple[int, ...] = ()
     recorded_by: Callable[[Stretch], Counter | None] = lambda _: None
     forgets_on_resume: bool = False
-    clears_apart: bool = False
+    clears_apart: str = ""
     goes_by_stated: bool = False
     answers: str = ""
     failing: str = ""

@@ -236,6 +236,7 @@ def shows_refusal(stretch: Stretch, ledger: Ledger, item: RecordedCompaction) ->
     return f"{rounds} rounds of tool calls were kept, as it does only after a refused request" if rounds > 1 else ""
 
 
+CLEARED = "old results were cleared since the last answer was counted, and what is left to count is not in the file"
 # 2.1.332, run with a provider that fails to summarise
 FAILING = "one that failed would not be in the file, and after three in a row it tries none until its next start"
 
@@ -247,7 +248,7 @@ AGENT = Agent(
     counter=counter,
     records_count=True,
     recorded_by=recorded_by,
-    clears_apart=True,
+    clears_apart=CLEARED,
     answers="max_output_tokens",
     failing=FAILING,
     keeps=keeps,

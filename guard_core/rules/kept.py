@@ -12,7 +12,7 @@ import numpy as np
 from guard_core.costs import HAS_RESULT, MODEL, STARTS_TURN
 from guard_core.counts import counted_compactions
 from guard_core.events import part_text, utf8_bytes
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import EDIT, Ints, Ledger
 from guard_core.rules.base import Agent, Keeps, OwnRule, Shape, Stretch
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.views import JOINED, Rewritten, Span
@@ -75,35 +75,33 @@ def kept_messages(
     """What each compaction of a session left. `counts`: what was compared, by place."""
     prompts, starts = ledger.steps["prompt_tokens"], [stretch.start for stretch, _ in ruled]
     for item in counted_compactions(session).compactions:
-        recorded = session.compactions[item.place]
         step = item.step if item.step >= 0 else len(prompts) - 1
         stretch, rule = ruled[max(0, bisect_right(starts, step) - 1)]
         keeps = None
         if agent is not None and agent.keeps is not None and rule is not None:
             keeps = agent.keeps(stretch, rule)
         after = max(0, int(prompts[item.step])) if item.step >= 0 else 0
-        shown = _kept(ledger, item.place, item.step, recorded, keeps, counts.get(item.place), after or None)
-        yield msgspec.structs.replace(shown, messages=_held(session, item.place))
+        yield _kept(session, ledger, item.place, item.step, keeps, counts.get(item.place), after or None)
 
 
 def _kept(
+    session: Session,
     ledger: Ledger,
     place: int,
     step: int,
-    recorded: RecordedCompaction,
     keeps: Keeps | None,
     before: int | None,
     after: int | None,
 ) -> KeptMessages:
+    recorded = session.compactions[place]
     spans = _spans_of(recorded)
-    last = spans[-1] if spans else (0, 0)
     shown = KeptMessages(
         place=place,
         step=step,
-        messages=recorded.at,
+        messages=_held(session, place),
         kept=_length(spans),
         users=_sum(ledger.prefix_by("users' events", _of_users), spans),
-        tail=last[1] - last[0] if _reaches(ledger, last[1], recorded.at) else 0,
+        tail=_tail(ledger, spans, recorded.at, _sent_before(session, place)),
         rewritten=_shortened(recorded),
         kept_tokens=_sum(ledger.prefix("text_tokens"), spans),
         inserted=len(recorded.messages),
@@ -118,6 +116,26 @@ def _kept(
     )
     verdict, reason = _judged(shown, keeps, recorded)
     return msgspec.structs.replace(shown, verdict=verdict, reason=reason)
+
+
+def _sent_before(session: Session, place: int) -> list[tuple[int, int]]:
+    """The messages that were sent as they are in the log before a compaction: where the context was edited before,
+    not those that were taken out or changed."""
+    before = session.compactions[place - 1] if place else None
+    if before is None or before.kind != EDIT:
+        return [(0, session.compactions[place].at)]
+    return [*_spans_of(before), (before.at, session.compactions[place].at)]
+
+
+def _tail(ledger: Ledger, spans: list[tuple[int, int]], at: int, sent: list[tuple[int, int]]) -> int:
+    """How many messages right before a compaction were kept, without a gap in what was sent before."""
+    stop, tail = at, 0
+    for start, end in reversed(spans):
+        has_gap = any(begin < stop and end < behind for begin, behind in sent) and end < stop
+        if has_gap and not (stop == at and _reaches(ledger, end, at)):
+            break
+        tail, stop = tail + end - start, start
+    return tail
 
 
 def _reaches(ledger: Ledger, stop: int, at: int) -> bool:

@@ -99,6 +99,10 @@ def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints
     return np.asarray(sizes < min([recent_tokens, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
 
 
+# Where the context was edited since the last answer, 1.6.0 compares characters / 4 of all messages and system prompt
+# (dist/core/compaction, `estimateProjectedContextTokens`).
+EDITED = "messages were taken out or changed since the last answer was counted, and pi estimates the rest instead"
+
 AGENT = Agent(
     format="pi",
     label="pi",
@@ -106,6 +110,7 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     held=held,
+    clears_apart=EDITED,
     held_reason="all messages are within what is kept",
     records_count=True,
     failing="one that failed would not be in the file",  # 1.6.0, run

@@ -35,22 +35,23 @@ from guard_core.rules.inference import Interval, Point, general_variants, interv
 from guard_core.rules.settings import Typed
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.sliding import recorded_rows
-from guard_core.triggers import AUTOMATIC, MANUAL, PREFLIGHT, RESUME, trigger_of
+from guard_core.triggers import AUTOMATIC, CUT_OFF, MANUAL, OVERFLOW, PREFLIGHT, RESUME, trigger_of
 
-# The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code), because
-# of many pictures (Qwen Code), scarce memory or another model (Copilot CLI); of OpenHands, whose agent requests a
-# condensation after a refused request; and of Kilo, by an estimate that no file has.
-OVERFLOW, PICTURES, REQUESTED = "overflow", "image_overflow", "requested"
+# The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code),
+# because of an answer that was cut off (ours, of pi), many pictures (Qwen Code), scarce memory or another model
+# (Copilot CLI); of OpenHands, whose agent requests a condensation after a refused request; and of Kilo, by an
+# estimate that no file has.
+PICTURES, REQUESTED = "image_overflow", "requested"
 MEMORY, MODEL_SWITCH = "memory_pressure", "model_switch"
 NO_COUNT = {
     OVERFLOW: "the provider had refused the request, whatever the threshold",
     REQUESTED: "it was requested, by a person or after a refused request, whatever the threshold",
+    CUT_OFF: "the answer before it was cut off at its limit of tokens and left out, whatever the threshold",
     PICTURES: "many pictures of tools had come together, whatever the threshold",
     MEMORY: "the agent's memory was scarce, whatever the threshold",
     PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
-CLEARED = "old results were cleared since the last answer was counted, and what is left to count is not in the file"
 RESUMED = "the session was resumed, and the agent has no count before the next answer"
 SLIDES = "it is a move of a window that slides by design, whatever the count"
 AT_CHANGE = "it was made between calls of two models, versions or windows, and it is not known whose threshold applied"
@@ -89,7 +90,7 @@ class Counted:
     def why_uncounted(self, row: int, counter: Counter) -> str:
         """Why the count at a check is not known."""
         if self.checks.last[row] >= 0 and self._forgotten[row] and self.agent is not None:
-            return RESUMED if self.agent.forgets_on_resume else CLEARED
+            return RESUMED if self.agent.forgets_on_resume else self.agent.clears_apart
         return why_uncounted(self.checks, row, self.ledger, counter)
 
     def of(self, stretch: Stretch) -> Ints:

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings.reading import fields
+from guard_core.recordings.reading import fields, rewriting
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
@@ -35,13 +35,14 @@ from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import OVERFLOW, PREFLIGHT
-from guard_core.views import Inserted, Rewritten, Segment, Span, View
+from guard_core.views import Inserted, Segment, Span, View
 
 NAME = "opencode"
 LABEL, KILO = "OpenCode", "Kilo Code"  # the agents that write such sessions
 # How OpenCode words what it sends in place of a compacted past and of a cleared result (message-v2.ts).
 QUESTION = "What did we do so far?"
 CLEARED = "[Old tool result content cleared]"
+PRUNED = "pruned"
 _SEALS = ("signature", "reasoningEncryptedContent", "redactedData")
 RAN = "The following tool was executed by the user"
 ABORTED = "MessageAbortedError"
@@ -379,7 +380,7 @@ class OpenCodeReader:
                 event = rewritten.get(item.event, self.log.events[item.event])
                 rewritten[item.event] = _without_content(event, item.call_id)
             while upcoming is not None and upcoming.at == at:
-                compactions.append(replace(upcoming, base=_rewrite(upcoming.base, rewritten)))
+                compactions.append(replace(upcoming, base=rewriting.rewritten(upcoming.base, rewritten, PRUNED)))
                 upcoming = next(summaries, None)
             if at in cleared and not (compactions and compactions[-1].at == at):
                 compactions.append(_edit(at, compactions, rewritten, min(item.time for item in cleared[at])))
@@ -439,30 +440,12 @@ def _edit(
         at=at,
         evidence=Evidence.DECLARED,
         kind="edit",
-        base=_rewrite(view, rewritten),
+        base=rewriting.rewritten(view, rewritten, PRUNED),
         messages=() if last is None else last.messages,
         trigger=trigger,
         timestamp=time,
         note=note,
     )
-
-
-def _rewrite(view: View, rewritten: dict[int, Event]) -> View:
-    """The view with the rewritten events in place of what they were."""
-    segments: list[Segment] = []
-    for segment in view:
-        if isinstance(segment, Rewritten) and segment.event in rewritten:
-            segment = replace(segment, message=rewritten[segment.event])
-        if not isinstance(segment, Span):
-            segments.append(segment)
-            continue
-        start = segment.start
-        for index in sorted(index for index in rewritten if segment.start <= index < segment.stop):
-            segments += [Span(start, index)] if start < index else []
-            segments.append(Rewritten(index, rewritten[index], "pruned"))
-            start = index + 1
-        segments += [Span(start, segment.stop)] if start < segment.stop else []
-    return tuple(segments)
 
 
 def _without_content(event: Event, call_id: str) -> Event:

@@ -2,15 +2,15 @@
 
 In a tree the log is the path from the last entry to the root; calls on other branches count apart. Prompt tokens are
 `input + cacheRead + cacheWrite`; an aborted or failed message without usage is not a call, and since version 3 its
-words are never sent again: they stay out of the log. `compaction` declares a
-compaction: after it the context is its summary and the entries from `firstKeptEntryId` on (version 1:
-`firstKeptEntryIndex`, counted over all entries with the header). Branch summaries, `custom_message` entries and the
-output of the user's own commands (`bashExecution`) are sent, but begin no turn; `custom`, labels and changes of model
-or thinking level are not sent. Kinds that pi's descendants add are counted and keep the chain of parents whole; of
-oh-my-pi's the titles, `reset_boundary` (`/clear`: an empty context, no compaction in the facts) and a sub-agent's
-`session_init` with its system prompt are read. Messages of the role `system` (0.87) bring system prompt and tools; else
-neither is in the file. Where compactions name their own `usage` (0.85), an older summary that lies in what a newer one
-keeps is sent at its place, too.
+words are never sent again: they stay out of the log. `compaction` declares a compaction: after it the context is its
+summary and the entries from `firstKeptEntryId` on (version 1: `firstKeptEntryIndex`, counted over all entries with the
+header). Branch summaries, `custom_message` entries and the output of the user's own commands (`bashExecution`) are
+sent, but begin no turn; `custom`, labels and changes of model or thinking level are not sent. A `context_edit` takes a
+message out of later requests or changes it. Kinds that pi's descendants add are counted and keep the chain of parents
+whole; of oh-my-pi's the titles, `reset_boundary` (`/clear`: an empty context, no compaction in the facts) and a sub-
+agent's `session_init` with its system prompt are read. Messages of the role `system` (0.87) bring system prompt and
+tools; else neither is in the file. Where compactions name their own `usage` (0.85), an older summary that lies in what
+a newer one keeps is sent at its place, too.
 Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.md.
 """
 
@@ -38,7 +38,8 @@ from guard_core.events import (
 )
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.pi import look
+from guard_core.recordings.formats.pi import edits, look
+from guard_core.recordings.formats.pi.edits import ContextEdits
 from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.formats.pi.system import SystemPrompt
 from guard_core.recordings.reading import fields, summary_words
@@ -49,6 +50,7 @@ from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, Shape
 from guard_core.sessions import AgentSetting, Evidence, LeftBranches, ModelCall, RecordedCompaction, Session
+from guard_core.triggers import CUT_OFF, OVERFLOW
 from guard_core.views import Inserted, Segment, Span, View
 
 # How pi words the messages that it makes of summaries (packages/coding-agent/src/core/messages.ts).
@@ -209,6 +211,7 @@ class PiSessionReader:
         self.notes = source.notes
         self.facts = FactCounter("pi")
         self.log = SessionBuilder("pi", source, first=first)
+        self.edits = ContextEdits(self.log)
         self.header: dict[str, Any] = {}
         self.title = ""
         self.system = SystemPrompt()
@@ -221,6 +224,9 @@ class PiSessionReader:
         self.refused = False  # was the last message a request that the provider found too long?
         self.unsent = 0  # answers that were aborted or failed
         self.last_role = ""  # of the last message
+        self.last_answer = ""  # the entry of the last answer
+        self.last_stop = ""  # why the last answer ended
+        self.takes_back = False  # did the last entry take out the last answer?
         self.names_usage = False  # of its compactions
         self.looks_within_turns = False
 
@@ -251,6 +257,8 @@ class PiSessionReader:
             self._added(line, kind, on_path)
         elif kind == "reset_boundary" and on_path:
             self._reset(line)
+        elif kind == "context_edit" and on_path:
+            self._edit(line)
         else:
             self._other(line.obj, kind)
 
@@ -275,7 +283,7 @@ class PiSessionReader:
         place: dict[str, Any] = {"line": line.number, "timestamp": at, "source_id": fields.text(line.obj, "id")}
         self.facts.message()
         if on_path:
-            self.last_role = role
+            self.last_role, self.takes_back = role, False
         else:
             self._leave(refused=refused)
         if role == "assistant":
@@ -327,7 +335,9 @@ class PiSessionReader:
         if call is not None and call.prompt_tokens:
             self.facts.call(call.prompt_tokens)
         at = len(self.log.events)
-        if not on_path:
+        if on_path:
+            self.last_answer, self.last_stop = place["source_id"], fields.text(message, "stopReason")
+        else:
             self.log.side_calls += [_placed(call, at, None)] if call is not None else []
             prompt = call.prompt_tokens or 0 if call is not None else 0
             self.left = replace(self.left, largest=max(self.left.largest, prompt))
@@ -380,15 +390,32 @@ class PiSessionReader:
                 at=at,
                 evidence=Evidence.DECLARED,
                 kind=("summary+tail" if tail else "summary") if summary else "empty" if has_summary else "opaque",
-                base=(Inserted(0), *tail) if has_summary else tail,
+                base=self.edits.applied((Inserted(0), *tail) if has_summary else tail),
                 messages=(message, *before) if has_summary else (),
-                trigger="hook" if by_hook else "overflow" if self.refused else "",
+                trigger="hook" if by_hook else self._cause(),
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
                 note="" if summary else "The summary is empty." if has_summary else "The summary is not in the file.",
             )
         )
+
+    def _cause(self) -> str:
+        """What else than a count forced a compaction: a refused request, or an answer that was cut off; "": neither."""
+        return OVERFLOW if self.refused else CUT_OFF if self.takes_back and self.last_stop == "length" else ""
+
+    def _edit(self, line: Line) -> None:
+        """A message is no longer sent as it is in the log. A failed answer never was in it."""
+        target, replacement = fields.text(line.obj, "targetId"), line.obj.get("replacement")
+        self.takes_back |= replacement is None and target == self.last_answer != ""
+        place = self.starts.get(target, -1)
+        if not 0 <= place < len(self.log.events) or (event := self.log.events[place]).source_id != target:
+            self.notes.skip("context_edit of what is not sent")
+            return
+        content = None if replacement is None else _parts(fields.mapping(line.obj, "replacement").get("content"))
+        when = fields.timestamp(line.obj, "timestamp")
+        message = None if content is None else edits.with_content(event, content)
+        self.edits.edit(place, message, line=line.number, timestamp=when)
 
     def _tail(self, start: int, at: int, earlier: int | None) -> tuple[View, list[Event]]:
         """What a compaction keeps, and the summaries in it: later versions send an older one where its entry stands.
