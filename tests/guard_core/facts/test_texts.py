@@ -153,9 +153,7 @@ def test_inflected_forms_are_one_word(words):
     assert len({content_words(word) for word in words.split()}) == 1
 
 
-@pytest.mark.parametrize(
-    "words", ["test text", "port part", "branch brand", "legacy legal", "main mail"]
-)
+@pytest.mark.parametrize("words", ["test text", "port part", "branch brand", "legacy legal", "main mail"])
 def test_words_that_only_look_alike_are_two(words):
     assert len({content_words(word) for word in words.split()}) == 2
 
