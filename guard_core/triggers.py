@@ -29,6 +29,8 @@ _AUTOMATIC = frozenset(
         "contextguard",
     }
 )
+# Words for compactions that came at any size: their counts say nothing of a threshold or a window.
+_AT_ANY_SIZE = frozenset({CUT_OFF, "image_overflow", "memory_pressure", "model_switch"})
 _MANUAL = frozenset({"manual", "user"})
 
 
@@ -46,3 +48,8 @@ def trigger_of(item: RecordedCompaction | str) -> str:
 def is_automatic(item: RecordedCompaction) -> bool:
     """Did the agent compact by itself. Where the trigger is not recorded it is taken as automatic."""
     return is_counted(item) and trigger_of(item) != MANUAL
+
+
+def has_telling_size(item: RecordedCompaction) -> bool:
+    """Did the agent compact by itself, and for its size."""
+    return is_automatic(item) and item.trigger.lower() not in _AT_ANY_SIZE

@@ -49,6 +49,7 @@ _AUTOMATIC = (
     *("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard"),
     *("memory_pressure", "model_switch", "preflight", "cut_off"),
 )
+_AT_ANY_SIZE = ("cut_off", "image_overflow", "memory_pressure", "model_switch")
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
 _MOST_TODOS = 10  # of a list that are looked for
@@ -113,6 +114,7 @@ def _words(story: Story) -> list[str]:
 def _of_this_window(story: Story) -> list[RecordedCompaction]:
     """The compactions that nobody asked for, without those beside a call of a model that has another window."""
     compactions = [story.session.compactions[item.place] for item in story.compactions if not item.is_manual]
+    compactions = [item for item in compactions if item.trigger.lower() not in _AT_ANY_SIZE]
     of_this = []
     for item in compactions:
         names = [call.model for call in story.session.calls if call.at < item.at][-1:]

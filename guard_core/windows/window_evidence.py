@@ -22,7 +22,7 @@ from guard_core.sessions import (
     Session,
     Sourced,
 )
-from guard_core.triggers import AUTOMATIC, is_automatic, trigger_of
+from guard_core.triggers import AUTOMATIC, has_telling_size, is_automatic, trigger_of
 from guard_core.windows import models
 from guard_core.windows.agent_windows import taken_by_agent
 
@@ -232,9 +232,9 @@ def _looked_up(session: Session, model: str, answers: dict[str, models.Answers])
 def automatic_triggers(
     session: Session, answers: dict[str, models.Answers] | None = None, *, unsaid: bool = False
 ) -> list[int]:
-    """The tokens at which each automatic compaction fired: the recorder's figure, else the last prompt before it. Not
-    those before or behind a call of a model that has another window than the session: its threshold may follow from
-    that.
+    """The tokens at which each automatic compaction fired that came for its size: the recorder's figure, else the last
+    prompt before it. Not those before or behind a call of a model that has another window than the session: its
+    threshold may follow from that.
     `unsaid`: only of those that are taken as automatic because the file does not say what triggered them."""
     automatic, counts = _of_main_model(session, answers), []
     is_complete = all(item.tokens_before for item in automatic)
@@ -248,8 +248,8 @@ def automatic_triggers(
 
 
 def _of_main_model(session: Session, answers: dict[str, models.Answers] | None = None) -> list[RecordedCompaction]:
-    """The automatic compactions with no call of a model with another window right before or behind them."""
-    automatic = [*filter(is_automatic, session.compactions)]
+    """The automatic compactions that came for their size, with no call of a model with another window beside them."""
+    automatic = [*filter(has_telling_size, session.compactions)]
     answers = models.answers_of(session) if automatic and answers is None else answers
     others = windows_by_model(session, answers) if automatic and answers else {}
     if not any(others.values()):

@@ -235,6 +235,14 @@ def test_the_checker_finds_a_verdict_that_is_silent_of_a_refused_request():
     assert "failed as too long" in wrong.reason
 
 
+@pytest.mark.parametrize(("trigger", "is_doubted"), [("auto", True), ("overflow", True), ("cut_off", False)])
+def test_a_compaction_that_came_at_any_size_does_not_doubt_the_window(trigger, is_doubted):
+    """pi 1.6.0 compacts wherever an answer is cut off; Copilot CLI where memory is scarce."""
+    window = {"window": 1_000_000, "source": Provenance.MODEL_TABLE, "format": "pi"}
+    built = chat(90_000, 5_000, compactions=(compaction(2, trigger=trigger),), **window)
+    assert ("window_doubted" in claimed(built)[0]) == is_doubted
+
+
 def test_a_trigger_that_is_not_recorded_is_said_where_a_window_is_doubted():
     cuts = (compaction(2, (0, 1), trigger=""),)
     built = chat(90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=cuts)
