@@ -35,6 +35,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "langchain": "texts and usage that its dumps escape",
         "atif": "tokens that were written to the cache",
         "otel": "requests in the words of the Responses API, of Google or of the AI SDK",
+        "pi": "edits of its context",
     },
 }
 
