@@ -423,7 +423,8 @@ def rule_lost(story: Story, finding: Finding) -> None:
 
 
 def todo_lost(story: Story, finding: Finding) -> None:
-    """The open todos of a list are searched in every request since, and the list is the last before the compaction."""
+    """The open todos of a list are searched in every request since, and the list is the last one before the compaction
+    and before the loss."""
     message, index = number(finding, "message"), number(finding, "compaction")
     lists = [at for at, event in enumerate(story.session.events) if _writes_todos(event)]
     at = story.recorded(index).at
@@ -443,7 +444,9 @@ def todo_lost(story: Story, finding: Finding) -> None:
             and _takes_away(story, place, message)
             and not any(message < one < story.recorded(place).at for one in lists)
         ]
-        lost += [(first, taking[-1], todo)] if taking and first < len(story.sent) else []
+        if taking and first < len(story.sent):
+            is_written_anew = any(message < one < story.session.calls[first].at for one in lists)
+            lost += [] if is_written_anew else [(first, taking[-1], todo)]
     if not lost:
         raise Wrong("the last request has every todo of the list, or may have it")
     step, taken, todo = min(lost, key=lambda item: item[:2])

@@ -49,11 +49,13 @@ def _lost(facts: Facts, words: RequestWords) -> Finding | None:
 
 def _removal(facts: Facts, words: RequestWords, todo: RuleWords) -> list[tuple[int, int]]:
     """The first step since which no request has a todo, and the compaction, among those before which its list was the
-    last one, that took it away; empty where the last request may have it."""
+    last one, that took it away; empty where the last request may have it, or the agent wrote its next list before: what
+    that one says of the todo is in the requests from then on, or nothing is left to do."""
     present, unread = presence(facts, todo)
     said = np.flatnonzero(present | np.isin(facts.ledger.steps["epoch"], list(unread)))
     first = int(said[-1]) + 1 if len(said) else 0
-    if first >= len(present):
+    is_over = first < len(present) and 0 <= words.next_list < int(facts.ledger.steps["at"][first])
+    if first >= len(present) or is_over:
         return []
     by = [
         item.index

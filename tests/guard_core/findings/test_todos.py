@@ -58,6 +58,17 @@ def test_a_list_that_says_it_again_behind_the_compaction_has_it():
     assert lost(msgspec.structs.replace(built, events=tuple(events))) == []
 
 
+def test_a_todo_that_is_done_before_a_later_compaction_takes_it_away_is_not_lost():
+    """The requests behind the first compaction have it, in the agent's words, up to the list that says it is done."""
+    events = [user(WORDS), tool_call("TodoWrite", "t1", todos=[{"content": ROLLBACK, "status": "pending"}])]
+    events += [tool_result("ok", "TodoWrite", "t1"), *(model("working on it") for _ in range(3)), model(ROLLBACK)]
+    events += [tool_call("TodoWrite", "t2", todos=[{"content": ROLLBACK, "status": "completed"}])]
+    events += [tool_result("ok", "TodoWrite", "t2"), *(model("what is next") for _ in range(6))]
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in (1, 3, 4, 5, 6, 7, *range(9, 15)))
+    both = (compaction(5, summary="Half is done."), compaction(11, summary="All of it is done."))
+    assert lost(session(*events, calls=calls, compactions=both)) == []
+
+
 def test_only_the_last_list_before_a_compaction_counts():
     """What an earlier list had is done, or was dropped by the agent itself."""
     built = with_todos()
