@@ -132,7 +132,7 @@ class _Reader:
         if not self._log.events and not self._log.compactions and not self._prompts:
             raise DamagedRecording("no message can be read")
         first = [TextPart(text) for text in self._instructions[:1]]
-        if changes := len(self._instructions) - 1:
+        if (changes := len(self._instructions) - 1) > 0:
             self._log.notes.append(
                 f"The instructions changed: {counted(changes, 'other text')} in later requests, which their prompt "
                 "tokens include. The first is shown as the system prompt."

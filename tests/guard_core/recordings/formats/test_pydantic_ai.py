@@ -173,6 +173,11 @@ def test_other_instructions_later_are_noted():
     assert any("The instructions changed: 1 other text in later requests" in note for note in session.notes)
 
 
+def test_a_history_without_instructions_has_no_change_of_them():
+    messages = [request(part("user-prompt", "On"), instructions=None), response(part("text", "Well"))]
+    assert read_as(FORMAT, messages).sessions[0].notes == ("The schemas of the tools are not in the file.",)
+
+
 def test_attempts_before_the_answer_count():
     words = "ModelHTTPError: prompt is too long: 210000 tokens > 200000 maximum"
     failed = {"model_name": "m-0", "outcome": "error", "error": words, "timestamp": TIME, "usage": None}
