@@ -5,7 +5,8 @@ A message of the assistant in a chat holds all its steps, each a call of the mod
 of the type `tool-NAME` is a call and, once it has an output, its result. A file has no tokens by call: what an
 application puts into `metadata` are sums of its steps, in words of its own. System prompt and tools are not in it,
 unless messages of the role system are.
-Source: https://ai-sdk.dev/docs/reference/ai-sdk-core/ui-message and, below the same address, `model-message`.
+Source: https://ai-sdk.dev/docs/reference/ai-sdk-core/ui-message and, below the same address, `model-message`; of calls
+that the user denied, `packages/ai/src/ui/convert-to-model-messages.ts` of github vercel/ai.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _OWN_PARTS = frozenset({"step-start", "source-url", "source-document", _ANY_TOOL
 _TEXTS = frozenset({"text", "reasoning"})
 _STATES = frozenset({"input-streaming", "input-available", "output-available", "output-error", "output-denied"})
 _STATES |= {"approval-requested", "approval-responded"}
+_FAILED = frozenset({"output-error", "output-denied"})
+_DENIED = "Tool execution denied."  # what the model is given where no reason is
 _ROLES = frozenset({"user", "assistant", "system", "tool", "data"})
 
 
@@ -188,8 +191,12 @@ def _tool(part: JSON) -> tuple[list[Part], list[Part]]:
         return [], []
     name = fields.text(part, "toolName") if kind == _ANY_TOOL else kind.removeprefix(_TOOL)
     state = fields.text(part, "state")
-    failed = state == "output-error"
-    output = part.get("errorText") if failed else part.get("output")
+    failed = state in _FAILED
+    output = part.get("output")
+    if state == "output-error":
+        output = part.get("errorText")
+    if state == "output-denied":
+        output = fields.text(fields.mapping(part, "approval"), "reason") or _DENIED
     done = failed or state == "output-available"
     return [ai_sdk.call_part(part, name)], [*ai_sdk.result_parts(part, output, name, failed=failed)] if done else []
 

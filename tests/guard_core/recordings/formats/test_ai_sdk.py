@@ -97,6 +97,13 @@ def test_errors_of_tools_are_failed_results():
     assert (ui.events[2].parts, model.events[2].parts) == (failed, failed)
 
 
+@pytest.mark.parametrize(("reason", "words"), [("not now", "not now"), (None, "Tool execution denied.")])
+def test_a_call_that_the_user_denied_has_the_result_that_the_model_is_given(reason, words):
+    denied = tool(state="output-denied", output=None, approval={"id": "a1", "approved": False, "reason": reason})
+    session = read_as(FORMAT, [ASKED, answer(STEP, denied, STEP, SAID)]).sessions[0]
+    assert session.events[2].parts == (ToolResultPart("ls", words, "c1", True),)
+
+
 def test_a_result_of_several_contents_has_its_media():
     content = [{"type": "text", "text": "a.png"}, {"type": "media", "data": "AAAA", "mediaType": "image/png"}]
     session = read_as(FORMAT, of_model({"output": {"type": "content", "value": content}})).sessions[0]
