@@ -24,6 +24,8 @@ _OWN = words(
     " completion_start_time usageDetails usage_details statusMessage status_message"
 )
 _UNITS = ("inputUsage", "input_usage", "promptTokens", "prompt_tokens")  # the prompt's tokens, where no kinds are
+# Units of what counts tokens. Others are CHARACTERS, MILLISECONDS, SECONDS, IMAGES, REQUESTS (`ModelUsageUnit`).
+_OF_TOKENS = frozenset({"", "TOKENS"})
 _ANSWERED = ("outputUsage", "output_usage", "completionTokens", "completion_tokens")
 
 
@@ -84,11 +86,13 @@ def _attributes(value: JSON) -> JSON:
 
 
 def counts_of(value: JSON) -> JSON:
-    """The counts of an observation, as fields of ModelCall; empty where it has none."""
+    """The counts of an observation, as fields of ModelCall; empty where it has none, or counts something else."""
+    usage = fields.mapping(value, "usage")
+    if (_text(usage, "unit") or _text(value, "unit")) not in _OF_TOKENS:
+        return {}
     details = fields.decoded(value.get("usageDetails", value.get("usage_details")))
     if counts := completions.usage_of({"usageDetails": details, "usage": value.get("usage")}):
         return counts
-    usage = fields.mapping(value, "usage")
     prompt = next((count for place in (value, usage) if (count := fields.first_tokens(place, *_UNITS, "input"))), None)
     answered = (fields.first_tokens(place, *_ANSWERED, "output") for place in (value, usage))
     if prompt is None:

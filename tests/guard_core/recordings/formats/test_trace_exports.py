@@ -263,6 +263,19 @@ def test_older_counts_of_langfuse_are_read(counts):
 
 
 @pytest.mark.parametrize(
+    "counts",
+    [
+        {"usageDetails": {}, "usage": {"unit": "CHARACTERS", "input": 600, "output": 20, "total": 620}},
+        {"usageDetails": {"input": 600, "output": 20}, "usage": {"unit": "CHARACTERS", "input": 600, "output": 20}},
+        {"usageDetails": {}, "unit": "CHARACTERS", "promptTokens": 600, "completionTokens": 20},
+    ],
+)
+def test_counts_of_characters_are_not_taken_for_tokens(counts):
+    [call] = read_as(FORMAT, [{**observations()[0], **counts}]).sessions[0].calls
+    assert (call.prompt_tokens, call.output_tokens) == (None, None)
+
+
+@pytest.mark.parametrize(
     ("request_", "answer"),
     [
         (
