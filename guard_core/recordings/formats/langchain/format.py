@@ -53,8 +53,8 @@ class LangChainFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is Shape.JSON:
             value = source.json(allow_nan=True)
-            listed = unescaped(_listed(value)[:_HEADS])
-            return bool(runs_in(unescaped(value))) or any(map(runs_in, listed)) or _is_messages(listed)
+            listed = unescaped(_listed(value)[:_HEADS])  # no more: a file of another format may be large
+            return bool(runs_in(value)) or any(map(runs_in, listed)) or _is_messages(listed)
         heads = [unescaped(line.obj) for line in source.head_lines()]
         return any(runs_in(head) for head in heads) or _is_messages(heads)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.langchain.format import FORMAT
+from guard_core.recordings.reading.source import ByteSource, Shape
 from guard_core.recordings.reading.summary_words import LANGCHAIN
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted
@@ -295,6 +298,19 @@ def test_runs_without_a_model_are_damaged():
 def test_other_lists_are_not_taken():
     assert not recognises(FORMAT, [{"role": "user", "content": "x"}])
     assert not recognises(FORMAT, [{"type": "message", "role": "user", "content": []}])
+
+
+@pytest.mark.parametrize("put", [list, lambda messages: {"messages": messages}])
+def test_to_know_a_large_file_of_another_format_nothing_of_it_is_copied(put):
+    messages = put({"role": "user", "content": [{"type": "text", "text": "x"}]} for _ in range(20_000))
+    with ByteSource.open(json.dumps(messages, default=list).encode()) as source:
+        assert source.shape is Shape.JSON
+        source.json(allow_nan=True)  # both are kept, for every format that asks
+        tracemalloc.start()
+        assert not FORMAT.matches(source)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 500_000
 
 
 def test_wrong_types_anywhere_are_survived():
