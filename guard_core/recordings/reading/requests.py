@@ -864,8 +864,9 @@ def fold_side_calls(threads: list[Thread], main: Thread) -> list[Thread]:
 
 def _with_summaries_apart(requests: list[Request]) -> list[Request]:
     """The requests, with a summary that a client wrote behind its system prompt as their first message: it takes the
-    place of messages, and is compared and searched as one that stands among them is."""
-    known: dict[tuple[Part, ...] | None, None] = {}  # the system prompts so far, without such summaries
+    place of messages, and is compared and searched as one that stands among them is. Where none is missing, such words
+    are a part of the prompt."""
+    known: dict[tuple[Part, ...] | None, Request] = {}  # by system prompt without such summaries, the last request
     parted: dict[tuple[Part, ...] | None, tuple[tuple[Part, ...] | None, Event] | None] = {}
     apart = []
     for request in requests:
@@ -876,12 +877,21 @@ def _with_summaries_apart(requests: list[Request]) -> list[Request]:
         if system not in known and system not in parted:
             parted[system] = summary_behind(system, list(known)[-LATEST_THREADS:])
         if (found := parted.get(system)) is None:
-            known.setdefault(system)
+            known[system] = request
+            apart.append(request)
+        elif _has_all_of(request, known[found[0]]):
             apart.append(request)
         else:
             messages = (found[1], *request.messages)
             apart.append(msgspec.structs.replace(request, system=found[0], messages=messages))
     return apart
+
+
+def _has_all_of(request: Request, earlier: Request) -> bool:
+    """Does a request begin with all messages of an earlier one."""
+    pairs = zip(request.messages, earlier.messages, strict=False)
+    is_as_long = 0 < len(earlier.messages) <= len(request.messages)
+    return is_as_long and all(message_key(own) == message_key(other) for own, other in pairs)
 
 
 def _keys_of(requests: list[Request]) -> list[list[bytes]]:

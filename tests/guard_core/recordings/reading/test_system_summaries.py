@@ -77,6 +77,12 @@ def test_other_words_behind_a_prompt_are_part_of_it(system):
     assert {"".join(part.text for part in built.system) for built in sessions} == {BASE, system}
 
 
+def test_words_about_summaries_behind_a_prompt_are_part_of_it_where_no_message_is_missing():
+    (built,) = read(log(f"{BASE}\n\nSummary format: a list of at most five points.", kept=10)).sessions
+    assert built.compactions == ()
+    assert [call.prompt_tokens for call in built.calls][4:6] == [38_000, 4_000]
+
+
 def test_each_summary_of_several_is_one_of_its_own():
     first = log(f"{BASE}\n\nSummary:\n{GIST}", kept=2).decode().splitlines()
     later = [json.loads(line) for line in first[-3:]]
