@@ -31,6 +31,6 @@ CHAT_COMPLETIONS = Names(
 RESPONSES_API = Names(
     usage=CHAT_USAGE | {"turn_usage"},
     counts=CHAT_COUNTS,
-    tools=RESPONSES_TOOLS,
+    tools=RESPONSES_TOOLS | {"data"},  # of a page of the API
     tool_endings=("_call", "_call_output", "_search", "_search_preview", "_interpreter"),
 )

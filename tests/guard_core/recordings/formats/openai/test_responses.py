@@ -54,6 +54,11 @@ def test_items_that_the_api_lists_newest_first_are_turned_around():
         assert [event.parts for event in session_of(content).events] == [event.parts for event in in_order.events]
 
 
+def test_items_of_a_page_of_the_api_are_not_said_to_be_left_out():
+    page = {"object": "list", "data": ITEMS, "first_id": "a", "last_id": "b", "has_more": False}
+    assert recordings.read(json.dumps(page).encode()).notes.problems == []
+
+
 def test_only_a_page_of_the_api_is_turned_around_for_its_first_and_last_message():
     newest_first = [DONE, {"type": "message", **USER}]
     page = {"object": "list", "data": newest_first, "has_more": False}
