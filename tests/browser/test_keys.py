@@ -186,6 +186,18 @@ def test_the_key_of_the_list_can_be_changed_too(stepper):
     stepper.wait_for_selector("dialog#shortcuts[open]")
 
 
+@pytest.mark.parametrize("width", [1440, 360])
+def test_each_shortcut_of_the_list_can_be_read(open_page, width):
+    """Also beside the action that has nine keys."""
+    page = open_page(width=width)
+    page.goto("/help/")
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog#shortcuts[open]")
+    widths = page.evaluate("[...document.querySelectorAll('#shortcuts dd')].map((words) => words.clientWidth)")
+    assert min(widths) > 150
+    assert page.evaluate("document.querySelector('#shortcuts').scrollHeight") < 2_000
+
+
 def test_a_key_that_is_pressed_while_a_step_is_on_its_way_is_not_lost(stepper):
     stepper.route("**/steps?at=20", lambda route: (stepper.wait_for_timeout(300), route.continue_()))
     stepper.keyboard.press("k")
