@@ -46,6 +46,7 @@ RESULT_TEXT = re.compile(r"\[(\w+)(?: for [^\n]*)?\] Result:")
 # How Cline and Roo open what they write in the user's name.
 OWN_OPENINGS = ("<environment_details>", "[ERROR]", "[TASK RESUMPTION]", "[NOTE]")
 _MARKS = frozenset({"modelInfo", "metrics", "isSummary", "condenseId", "condenseParent", "truncationParent"})
+_OTHERS_COUNTS = "_tokens"  # how counts in others' `metrics` end: Cline's are `tokens`, those of its SDK `inputTokens`
 _ROO_MARKS = frozenset({"isSummary", "condenseId", "condenseParent", "truncationParent", "isTruncationMarker"})
 _SDK_FILES = ({"sessionId", "version"}, {"conversation_id", "source_message_count"})
 # Providers of Cline whose input tokens include the cached ones: `src/core/api/providers/openai.ts`.
@@ -144,7 +145,13 @@ def _is_history(value: Any) -> bool:
         return False
     if any(fields.text(item, "role") == "tool" or "tool_calls" in item for item in heads):
         return False  # of a chat of OpenAI's, in which others have metrics, too
-    return any(_MARKS & item.keys() for item in heads) or all("ts" in item for item in heads) or _has_own_words(heads)
+    return any(map(_is_marked, heads)) or all("ts" in item for item in heads) or _has_own_words(heads)
+
+
+def _is_marked(message: JSON) -> bool:
+    """Has a message what Cline or Roo Code adds; metrics that name their counts otherwise are another program's."""
+    others = any(key.endswith(_OTHERS_COUNTS) for key in fields.mapping(message, "metrics"))
+    return bool((_MARKS - {"metrics"} if others else _MARKS) & message.keys())
 
 
 def _is_roos(messages: list[Any]) -> bool:
@@ -169,7 +176,7 @@ def _is_sdk_session(value: Any) -> bool:
     heads = _heads(fields.items(value, "messages"))
     if not isinstance(value, dict) or not heads or not all(map(is_message, heads)):
         return False
-    return any(_MARKS & item.keys() for item in heads) or any(keys <= value.keys() for keys in _SDK_FILES)
+    return any(map(_is_marked, heads)) or any(keys <= value.keys() for keys in _SDK_FILES)
 
 
 class _Mark(NamedTuple):

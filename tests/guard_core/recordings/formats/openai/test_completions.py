@@ -376,6 +376,14 @@ def test_counts_that_messages_carry_as_metrics_are_read_and_the_chat_is_not_clin
     assert (recording.format, recording.facts.tool_calls, recording.facts.prompt_tokens_sum) == ("openai-chat", 1, 100)
 
 
+@pytest.mark.parametrize("put", [list, lambda messages: {"messages": messages}], ids=["list", "object"])
+def test_a_chat_without_tools_whose_messages_carry_metrics_is_not_clines(put):
+    answer = {"role": "assistant", "content": "Hello", "metrics": {"input_tokens": 100, "output_tokens": 5}}
+    recording = recordings.read(json.dumps(put([{"role": "user", "content": "Say hello"}, answer])).encode())
+    assert (recording.format, recording.facts.prompt_tokens_sum) == ("openai-chat", 100)
+    assert recording.notes.problems == []
+
+
 @pytest.mark.parametrize("name", ["input_cache_creation", "cache_creation_input_tokens", "input_cache_write"])
 def test_langfuse_says_what_the_cache_wrote(name):
     counted = {"usageDetails": {"input": 2, "input_cache_read": 4, name: 3, "output": 5, "total": 14}}
