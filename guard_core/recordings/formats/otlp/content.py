@@ -347,11 +347,30 @@ def _event_body(attributes: dict[str, Any]) -> JSON:
 def _whole_request(span: TraceSpan) -> RequestContent:
     for key, _ in _WHOLE:
         value = fields.decoded(span.attributes.get(key))
-        request = value if isinstance(value, dict) else {"messages": value}
+        request = _with_tools_apart(value if isinstance(value, dict) else {"messages": value})
         if messages := _sent(request):
             system = _system_of(request)
             return RequestContent(messages, 0, system, chat.tool_definitions(request.get("tools")))
     return RequestContent([])
+
+
+def _with_tools_apart(request: JSON) -> JSON:
+    """A request without the definitions of its tools at the end of its messages, where Langfuse's handler for LangChain
+    puts them, each as the content of one: `__on_llm_action` of `CallbackHandler.py`, github langfuse/langfuse-python.
+    """
+    listed = fields.items(request, "messages")
+    end = len(listed)
+    while end and _is_definition(listed[end - 1]):
+        end -= 1
+    if not end or end == len(listed):
+        return request
+    return {"tools": [message["content"] for message in listed[end:]], **request, "messages": listed[:end]}
+
+
+def _is_definition(message: Any) -> bool:
+    """Is a message the definition of a tool: a result is no object, and names its call."""
+    is_tools = fields.text(message, "role") == "tool" and not fields.text(message, "tool_call_id")
+    return is_tools and isinstance(message.get("content"), dict)
 
 
 def _sent(request: JSON) -> list[Event]:

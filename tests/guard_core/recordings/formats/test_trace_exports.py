@@ -275,6 +275,17 @@ def test_counts_of_characters_are_not_taken_for_tokens(counts):
     assert (call.prompt_tokens, call.output_tokens) == (None, None)
 
 
+def test_tools_that_langfuse_has_behind_the_messages_of_langchain_are_tools():
+    definitions = [{"role": "tool", "content": tool} for tool in TOOLS]
+    second, tool, first, span = observations()
+    calls = [{**call, "input": [*sent, *definitions]} for call, sent in ((first, SENT), (second, ALL))]
+    recording = read_as(FORMAT, [span, tool, *calls])
+    [session] = recording.sessions
+    assert ([tool.name for tool in session.tools], session.compactions) == (["ls"], ())
+    assert texts(session) == texts(read_as(FORMAT, observations()).sessions[0])
+    assert recording.notes.problems == []
+
+
 @pytest.mark.parametrize(
     ("request_", "answer"),
     [
