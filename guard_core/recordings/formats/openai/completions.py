@@ -450,6 +450,11 @@ def usage_of(usage: JSON) -> JSON:
     }
 
 
+# Of Vertex AI's models Langfuse's handler for LangChain takes cached tokens out of the input and gives them such a name:
+# `_parse_usage_model` of `CallbackHandler.py`, github langfuse/langfuse-python.
+_CACHED_BESIDE = "cached_modality_"
+
+
 def _observed(record: JSON) -> JSON | None:
     """Counts of a Langfuse observation: every kind of `usageDetails` whose name has `input` in it is a part of the
     prompt; before there were kinds, `usage` had a unit. None where it is no such observation.
@@ -463,6 +468,7 @@ def _observed(record: JSON) -> JSON | None:
     prompt = [kind for kind in counts if "input" in kind.lower()]
     if not prompt:
         return None
+    prompt += [kind for kind in counts if kind.startswith(_CACHED_BESIDE)]
     written = [kind for kind in prompt if "cache" in kind and ("creation" in kind or "write" in kind)]
     cached = [kind for kind in prompt if "cache" in kind and kind not in written]
     return {

@@ -275,6 +275,14 @@ def test_counts_of_characters_are_not_taken_for_tokens(counts):
     assert (call.prompt_tokens, call.output_tokens) == (None, None)
 
 
+def test_cached_tokens_of_vertex_are_a_part_of_the_prompt():
+    counts = {"input": 0, "input_modality_TEXT": 90, "cached_modality_TEXT": 60, "output": 5, "total": 155}
+    recording = read_as(FORMAT, [{**observations()[0], "usageDetails": counts}])
+    [call] = recording.sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.output_tokens) == (150, 60, 5)
+    assert recording.notes.problems == []
+
+
 def test_tools_that_langfuse_has_behind_the_messages_of_langchain_are_tools():
     definitions = [{"role": "tool", "content": tool} for tool in TOOLS]
     second, tool, first, span = observations()
