@@ -450,7 +450,7 @@ def usage_of(usage: JSON) -> JSON:
     }
 
 
-# Of Vertex AI's models Langfuse's handler for LangChain takes cached tokens out of the input and gives them such a name:
+# Of Vertex AI's models Langfuse's handler for LangChain takes cached tokens out of the input, and names them so:
 # `_parse_usage_model` of `CallbackHandler.py`, github langfuse/langfuse-python.
 _CACHED_BESIDE = "cached_modality_"
 
