@@ -54,8 +54,10 @@ def _mime(item: JSON) -> str:
 
 
 def call_part(item: JSON, name: str = "") -> ToolCallPart:
-    """The call of a tool, with its input, which was called arguments before version 5."""
-    arguments = fields.arguments(item.get("input", item.get("args")))
+    """The call of a tool, with its input, which was called arguments before version 5; one that could not be parsed is
+    under a name of its own."""
+    given = next((item[key] for key in ("input", "args", "rawInput") if item.get(key) is not None), None)
+    arguments = fields.arguments(given)
     return ToolCallPart(name or fields.text(item, "toolName"), arguments, fields.text(item, "toolCallId"))
 
 

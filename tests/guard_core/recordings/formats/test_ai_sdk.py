@@ -97,6 +97,12 @@ def test_errors_of_tools_are_failed_results():
     assert (ui.events[2].parts, model.events[2].parts) == (failed, failed)
 
 
+def test_a_call_whose_input_could_not_be_parsed_keeps_it():
+    failed = tool(state="output-error", input=None, rawInput='{"path', errorText="invalid input")
+    session = read_as(FORMAT, [ASKED, answer(STEP, failed, STEP, SAID)]).sessions[0]
+    assert session.events[1].parts == (ToolCallPart("ls", '{"path', "c1"),)
+
+
 @pytest.mark.parametrize(("reason", "words"), [("not now", "not now"), (None, "Tool execution denied.")])
 def test_a_call_that_the_user_denied_has_the_result_that_the_model_is_given(reason, words):
     denied = tool(state="output-denied", output=None, approval={"id": "a1", "approved": False, "reason": reason})
