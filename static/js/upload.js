@@ -14,6 +14,7 @@ const NAMED = 4; // files of one reason that are named
 const WAIT_FOR_ALL = 60000; // milliseconds until a folder's files that are not read yet are said to be
 const ASK_EVERY = 300; // milliseconds
 const LOOK_EVERY = 500; // files found in a folder, until their number is shown again
+const LIST = "/?sort=-added"; // the sessions added last come first, whatever else the list holds
 const DAMAGED = "a damaged piece of OpenCode's storage folder: it holds no JSON value";
 const LOOSE = "a piece of OpenCode's storage folder that belongs to no session in it";
 
@@ -72,8 +73,9 @@ async function form_of(files, mode, told, signal, read) {
   return data;
 }
 
-// All files, some at a time, so that no request is larger than the server takes; then what became of them.
-async function send(files, mode, loose = []) {
+// All files, some at a time, so that no request is larger than the server takes; then what became of them. `earlier` is
+// what stays of the upload that a file is sent again from: its notices about other files, and its imports, which all of them share.
+async function send(files, mode, loose = [], earlier = { notices: [], imports: [] }) {
   const bar = element("progress", "");
   bar.max = 1;
   const title = files.length > 1 ? `${files.length.toLocaleString("en")} files` : files[0]?.file.name ?? "the pasted session";
@@ -82,7 +84,9 @@ async function send(files, mode, loose = []) {
   stop.type = "button";
   const control = new AbortController();
   stop.addEventListener("click", () => control.abort());
-  say(line, bar, stop);
+  const able = (is) => earlier.notices.flatMap((notice) => [...notice.querySelectorAll("button")]).forEach((button) => { button.disabled = !is; });
+  able(false);
+  say(line, bar, stop, ...earlier.notices);
   const total = files.reduce((sum, { file, gather }) => sum + file.size * (gather ? 2 : 1), 0) || 1; // read, then sent
   const told = { imports: [], aside: loose.map(({ file }) => ({ name: file.name, reason: LOOSE })), refused: [] };
   let done = 0;
@@ -106,8 +110,13 @@ async function send(files, mode, loose = []) {
     bar.removeAttribute("value");
     await ended(told.imports, control.signal);
   }
-  if (control.signal.aborted) { say(...told.imports.length ? [link(told.imports)] : []); return; }
-  show(told, files);
+  able(true);
+  if (control.signal.aborted) {
+    const known = [...earlier.imports, ...told.imports];
+    say(...earlier.notices, ...known.length ? [link(known)] : []);
+    return;
+  }
+  show(told, files, earlier);
 }
 
 function sendAll(found) {
@@ -154,13 +163,14 @@ async function ended(imports, signal) {
   }
 }
 
-function show(told, files) {
+function show(told, files, earlier) {
   const failed = told.imports.filter((item) => item.state === "failed" && !item.aside);
-  const good = told.imports.filter((item) => item.state !== "failed");
+  const good = earlier.imports;
+  good.push(...told.imports.filter((item) => item.state !== "failed"));
   const aside = [...told.aside, ...told.imports.filter((item) => item.aside).map((item) => ({ name: item.name, reason: "not a session in a supported format" }))];
-  const wrong = [...told.refused.map(refusal), ...failed.map((item) => failure(item, files))];
+  const wrong = [...told.refused.map(refusal), ...failed.map((item) => failure(item, files, good)), ...earlier.notices];
   if (!wrong.length && !aside.length && good.length) {
-    location.assign(good.length === 1 ? good[0].url : "/");
+    location.assign(good.length === 1 ? good[0].url : LIST);
   } else {
     say(...wrong, ...(good.length ? [link(good)] : []), ...(aside.length ? [left(aside)] : []));
     document.body.dispatchEvent(new CustomEvent("sessions-changed", { bubbles: true }));
@@ -190,7 +200,7 @@ function refusal(sentence) {
   return notice;
 }
 
-function failure(item, files) {
+function failure(item, files, imports) {
   const place = item.line ? `line ${item.line}${item.column ? `, column ${item.column}` : ""}: ` : "";
   const notice = refusal("");
   const name = element("strong", "", `${item.name}: `);
@@ -200,7 +210,10 @@ function failure(item, files) {
   if (item.mendable && (mine.length || !files.length)) {
     const again = element("button", "btn btn-small", "Skip damaged lines and import the rest");
     again.type = "button";
-    again.addEventListener("click", () => send(mine, "lenient"));
+    again.addEventListener("click", () => {
+      const notices = [...status.querySelectorAll(":scope > .notice")].filter((other) => other !== notice);
+      send(mine, "lenient", [], { notices, imports });
+    });
     notice.append(again);
   }
   return notice;
@@ -216,7 +229,7 @@ function link(imports) {
   ];
   const line = element("p", "");
   const anchor = element("a", "", `${words.join(", ")}: show the list`);
-  anchor.href = "/";
+  anchor.href = LIST;
   line.append(anchor);
   return line;
 }

@@ -37,7 +37,10 @@ PASTE = """(text) => {
 
 def chat() -> str:
     """A short chat that no other test has uploaded."""
-    return native.write(SAMPLES["small-window"].build()).decode().replace("access log", f"access log {uuid4().hex}")
+    asked = "Is the disk full again?"
+    text = native.write(SAMPLES["small-window"].build()).decode()
+    assert asked in text
+    return text.replace(asked, f"{asked} {uuid4().hex}")
 
 
 def damaged() -> str:
@@ -77,6 +80,37 @@ def test_a_damaged_file_is_told_and_the_rest_can_be_kept(home):
     home.wait_for_url(REPORT)
     assert home.get_by_text("line 6").is_visible()
     shot(home, "import-report", full_page=True)
+
+
+DROP_ALL = """(files) => {
+  const carried = new DataTransfer();
+  for (const [name, text] of files) carried.items.add(new File([text], name));
+  for (const kind of ["dragenter", "dragover", "drop"])
+    document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: carried, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_of_several_damaged_files_each_can_be_kept_in_turn(home):
+    """To keep the rest of one does not take away the word about the others, nor what to do about them."""
+    files = [["one.jsonl", damaged()], ["two.jsonl", damaged()], ["notes.txt", "buy milk"], ["good.jsonl", chat()]]
+    home.evaluate(DROP_ALL, files)
+    again = home.get_by_role("button", name="Skip damaged lines")
+    again.nth(1).wait_for()
+    home.seen.console.clear()  # the browser itself notes the status 422
+    again.first.click()
+    home.get_by_text("2 files were imported").wait_for()
+    assert again.count() == 1
+    assert home.get_by_text("no known format").is_visible()
+    again.click()
+    home.get_by_text("3 files were imported").wait_for()
+    assert home.locator("[data-upload-status] .notice").count() == 1
+
+
+def test_several_files_open_the_list_with_those_that_came_last_at_its_top(home):
+    chats = [chat() for _ in range(2)]
+    home.evaluate(DROP_ALL, [[f"{number}.jsonl", text] for number, text in enumerate(chats)])
+    home.wait_for_url("**/?sort=-added")
+    home.locator(".row-title").first.wait_for()
 
 
 def test_what_is_no_session_is_told(home):

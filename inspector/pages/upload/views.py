@@ -22,6 +22,7 @@ from inspector.ingest.waiting import Wait, settled
 from inspector.models import Import, Project
 from inspector.pages.errors.views import plain
 from inspector.pages.shared.import_answer import address_of, answer_of, wants_json
+from inspector.pages.shared.listing import Listing
 from inspector.pages.shared.project import project_of
 
 
@@ -57,7 +58,7 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
         answer = {"imports": [answer_of(job) for job in jobs], "aside": aside}
         return JsonResponse(answer, status=422 if failed else 201)
     if len(jobs) != 1:
-        return HttpResponseRedirect(reverse("home"))
+        return HttpResponseRedirect(reverse("home") + Listing(sort="-added").address())
     if jobs[0].state == Import.State.FAILED:
         return render(request, "inspector/imports/detail.html", {"job": jobs[0]}, status=422)
     return HttpResponseRedirect(address_of(jobs[0]))

@@ -37,7 +37,7 @@ def test_pasted_text_becomes_a_session(client, recording):
 
 def test_several_files_lead_to_the_list(client, recording):
     answer = client.post("/recordings/", {"file": [file(recording), file(b"\n" + recording, "b.jsonl")]})
-    assert answer["Location"] == "/"
+    assert answer["Location"] == "/?sort=-added"  # those that came last at the top
     assert Session.unscoped.count() == 2
 
 
