@@ -73,3 +73,10 @@ def test_the_days_above_the_strips_are_legible_at_every_width(served, visit):
     for width in (830, 1000, 1100, 1280, 1440, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(APART), width
+
+
+def test_a_long_formula_is_not_cut_on_a_narrow_screen(visit):
+    page = visit(width=320)
+    long = "words => words.textContent = '155,000 = 200,000 - ' + '32,000 - '.repeat(9)"
+    page.locator(".triggers-formula .num").first.evaluate(long)
+    assert page.locator(".triggers-formula").first.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
