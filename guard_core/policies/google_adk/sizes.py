@@ -18,6 +18,7 @@ TEXT_PART = len('{"text":}') + len(",")
 CALL_PART = len('{"function_call":{"id":"","args":,"name":""}}') + len(",")
 RESULT_PART = len('{"function_response":{"id":"","name":"","response":{"result":}}}') + len(",")
 IMAGE_PART = len('{"inline_data":{"data":"","mime_type":"image/png"}}') + len(",")
+NO_ARGUMENTS = len("{}")  # `_count_chars_in_content` counts arguments only if there are any (2.13.0)
 RESULT_CHARS = len('{"result": }')  # a result is a JSON object with the text (2.13.0)
 # Around results that are quoted as those of another agent, whose name has five characters: before all results of an
 # event, and around each, without the tool's name (scripted runs of 2.13.0).
@@ -31,10 +32,11 @@ def _ascii(parts: dict[str, Ints], column: str) -> Ints:
 
 
 def counted_chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
-    """The characters that an estimate counts of each event."""
+    """The characters that an estimate counts of each event; empty arguments have none."""
     kind = parts["kind"]
     chars = np.where(kind == TEXT, parts["chars"], 0)
-    chars = np.where(kind == CALL, parts["name_chars"] + _ascii(parts, "chars") + parts["separators"], chars)
+    arguments = np.where(parts["chars"] > NO_ARGUMENTS, _ascii(parts, "chars") + parts["separators"], 0)
+    chars = np.where(kind == CALL, parts["name_chars"] + arguments, chars)
     result = parts["name_chars"] + RESULT_CHARS + _ascii(parts, "json_chars")
     return ledger.by_event(np.where(kind == RESULT, result, chars))
 

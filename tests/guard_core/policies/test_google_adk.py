@@ -122,3 +122,12 @@ def test_a_failed_summary_changes_nothing():
 def test_settings_for_which_the_library_has_no_default_say_so():
     kinds = [POLICIES[name] for name in ("adk-sliding-window", "adk-token-threshold")]
     assert all("the library has no default" in setting.help for kind in kinds for setting in kind.settings)
+
+
+def test_its_estimate_counts_no_empty_arguments():
+    """2.13.0: of a call without arguments only the name counts; `{"n": 1}` has eight characters."""
+    arguments = ({}, {"n": 1})
+    calls = tuple(ToolCallPart("read", value, f"c{number}") for number, value in enumerate(arguments))
+    session = Session((Event(Role.USER, (TextPart("ab"),)), Event(Role.MODEL, calls)), (ModelCall(at=2),))
+    trace, _ = replayed(session, "adk-token-threshold", token_threshold=50, event_retention_size=2)
+    assert trace.columns["decision_tokens"].tolist() == [(2 + 4 + 4 + 8) // 4]
