@@ -570,10 +570,13 @@ def _started(page: Frame, part: Part) -> dict[str, str]:
 
 def _fold(page: Frame, row: MessageRow, part: dict[str, Any], at: int) -> None:
     """Where a part is read, and the rest of a long one comes from: the log, or the request for what is not in it."""
+    number_of_part = part_number(part["index"])
     if row.event is not None and row.message is None:
-        path = reverse("message_part", args=[page.row.pk, message_number(row.event), part_number(part["index"])])
+        path = reverse("message_part", args=[page.row.pk, message_number(row.event), number_of_part])
+        part["where"] = f"message {message_number(row.event):,}, part {number_of_part:,}"
     else:
-        place = (step_number(at), message_number(row.position or 0), part_number(part["index"]))
+        place = (step_number(at), message_number(row.position or 0), number_of_part)
+        part["where"] = f"message {place[1]:,} of the request, part {number_of_part:,}"
         path = reverse("request_part", args=[page.row.pk, *place])
     part["read"] = path + page.choice.query(side=page.shown_side, **{"as": RAW})
     if part["next"] is None:
@@ -646,6 +649,7 @@ def _fixed(page: Frame) -> list[dict[str, Any]]:
         for part in shown:
             path = reverse("system_part", args=[page.row.pk, part_number(part["index"])])
             part["read"] = f"{path}?as={RAW}"
+            part["where"] = f"system prompt, part {part_number(part['index']):,}"
             if part["next"] is not None:
                 part["more"], part["more_chars"] = f"{path}?from={part['next']}", f"{part['left']:,}"
         size = ledger.system_tokens + ledger.system_metadata_tokens

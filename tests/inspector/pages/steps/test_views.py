@@ -50,6 +50,15 @@ def test_every_key_of_the_stepper_is_a_link(client, steps):
     assert f'data-key="End" title="last step (End)" href="{steps}?at=55"' in text
 
 
+def test_the_links_of_each_part_have_a_name_of_their_own(client, steps):
+    """Read out alone, as in a list of links, "Read" twenty times over names nothing."""
+    text = client.get(steps + "?at=21").content.decode()
+    links = re.findall(r'<a\s+class="more[^>]*>(.*?)</a>', text, re.S)
+    names = [" ".join(re.sub(r"<[^>]+>", "", link).split()) for link in links]
+    assert {"Read: system prompt, part 1", "Read: message 18, part 1"} <= set(names)
+    assert len(names) == len(set(names)) > 10
+
+
 def test_settings_of_the_replay_stay_in_the_links(client, steps):
     assert f"{steps}?window=100000&amp;at=22" in client.get(steps + "?at=21&window=100000").content.decode()
 
