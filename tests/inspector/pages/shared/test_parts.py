@@ -23,6 +23,13 @@ def test_characters_that_do_not_show_get_a_mark(text, mark):
     assert visible(text) == mark
 
 
+@pytest.mark.parametrize(("rest", "left"), [(1, 0), (89, 0), (90, 90), (1_000, 1_000)])
+def test_a_few_characters_are_not_folded_away(rest, left):
+    part = piece("a" * (900 + rest), 0, 900)
+    assert (part["left"], len(part["text"])) == (left, 900 + rest - left)
+    assert part["next"] == (900 if left else None)
+
+
 def test_a_long_part_comes_in_pieces_that_join_without_loss():
     text = "".join(chr(97 + i % 26) for i in range(40_000))
     joined, start = "", 0
