@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -72,7 +73,8 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
 
 
 def _sessions(project: Project, given: QueryDict) -> tuple[list[Session], dict[str, Any], str]:
-    """The sessions with model calls that are asked for, what to say of them, and what is wrong."""
+    """The sessions with model calls that are asked for (none where they are too many), what to say of them, and what is
+    wrong."""
     usable = Session.objects.of(project).filter(deleted=None, calls__gt=0)
     if text := given.get("session", ""):
         try:
@@ -84,16 +86,14 @@ def _sessions(project: Project, given: QueryDict) -> tuple[list[Session], dict[s
         return [row], {"session": str(row.pk), "title": row.title or "untitled", "url": row.get_absolute_url()}, ""
     listing = Listing.parse(given)
     keys = list(listing.sessions(project).order_by().values_list("pk", flat=True).distinct()[: 100 * MOST_SESSIONS])
-    rows = list(usable.filter(pk__in=keys).select_related("recording").order_by("created", "ordinal", "pk"))
-    words = {
-        "count": counted(len(rows), "session"),
-        "recordings": counted(len({row.recording_id for row in rows}), "recording"),
-    }
-    if not rows:
+    found = usable.filter(pk__in=keys)
+    sums = found.aggregate(sessions=Count("pk"), recordings=Count("recording_id", distinct=True))
+    words = {"count": counted(sums["sessions"], "session"), "recordings": counted(sums["recordings"], "recording")}
+    if not sums["sessions"]:
         return [], words, "No session with a model call matches."
-    if len(rows) > MOST_SESSIONS:
-        return rows, words, f"{len(rows):,} sessions match; at most {MOST_SESSIONS} are swept together."
-    return rows, words, ""
+    if sums["sessions"] > MOST_SESSIONS:  # not loaded: thousands of rows take longer than the whole form
+        return [], words, f"{sums['sessions']:,} sessions match; at most {MOST_SESSIONS} are swept together."
+    return list(found.select_related("recording").order_by("created", "ordinal", "pk")), words, ""
 
 
 def _filters(project: Project, given: QueryDict) -> dict[str, Any]:

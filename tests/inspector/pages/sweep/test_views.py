@@ -14,12 +14,13 @@ from django.utils import timezone
 from guard_core.sweep import MEASURES
 from inspector.jobs import queue, recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
-from inspector.models import Project, Session, Sweep, SweepSlice, default_project
+from inspector.models import Project, Recording, Session, Sweep, SweepSlice, default_project
 from inspector.pages.library import tagging
 from inspector.pages.sweep import presenter, runs
 from inspector.pages.sweep.heat import colour
 from inspector.pages.sweep.question import Question, parse_question
 from inspector.pages.sweep.runs import SWEEP_SLICES, answer_of, progress_of, run_slice
+from inspector.pages.sweep.views import MOST_SESSIONS
 from inspector.replays.analysis import analyse
 from inspector.replays.choice import parse_choice
 from inspector.storage import deleting
@@ -52,6 +53,20 @@ def started(client, **changes) -> Sweep:
     response = client.post("/sweeps/new", {**FORM, **changes})
     assert response.status_code == 302, re.findall(r'field-error"[^>]*>([^<]*)', response.content.decode())
     return Sweep.objects.of(default_project()).latest("created")
+
+
+def test_more_sessions_than_a_sweep_takes_are_counted_and_not_loaded(client, django_assert_max_num_queries):
+    project, many = default_project(), range(MOST_SESSIONS + 1)
+    recordings = Recording.objects.of(project).bulk_create(
+        Recording(sha256=f"{number:064}", name=f"{number}.jsonl", size=1) for number in many
+    )
+    rows = (Session(recording=row, title="t", calls=1, events=0, window=1_000, turns=0) for row in recordings)
+    Session.objects.of(project).bulk_create(rows)
+    with django_assert_max_num_queries(40) as captured:
+        answer = client.post("/sweeps/new", FORM)
+    assert answer.status_code == 422
+    assert "501 sessions match; at most 500 are swept together" in answer.content.decode()
+    assert not any('"verdict"' in query["sql"] for query in captured.captured_queries)
 
 
 def test_an_empty_list_offers_the_first_sweep(client):
