@@ -47,7 +47,7 @@ def wanted(project: Project, texts: Sequence[str]) -> tuple[list[Wanted], list[s
     errors: list[str] = []
     for number, text in enumerate(texts[:MOST_SIDES], 1):
         name, sign, query = text[:LONGEST_SIDE].partition("?")
-        row = _session(project, name)
+        row = named_session(project, name)
         if row is None:
             errors.append(f"Side {number}: there is no such session.")
             continue
@@ -59,7 +59,8 @@ def wanted(project: Project, texts: Sequence[str]) -> tuple[list[Wanted], list[s
     return sides, errors
 
 
-def _session(project: Project, name: str) -> Session | None:
+def named_session(project: Project, name: str) -> Session | None:
+    """The session that a part of an address names."""
     try:
         key = UUID(name.strip())
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from inspector.figures.plain import plain_figure
 from inspector.models import Project, Session
 from inspector.pages.compare.figure import Line, comparison_figure, comparison_picture
 from inspector.pages.compare.report import report_of, side_sentences
-from inspector.pages.compare.sides import MOST_SIDES, Side, computed, parting, wanted
+from inspector.pages.compare.sides import MOST_SIDES, Side, computed, named_session, parting, wanted
 from inspector.pages.session.frame import step_of
 from inspector.pages.shared.listing import about
 from inspector.pages.shared.numbers import DASH, percent, points, signed, step_number, tokens
@@ -25,7 +26,7 @@ from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
 
-OFFERED = 100  # sessions in the form, the newest
+OFFERED = 100  # sessions in the form: the newest, beside those that an address names
 
 
 @require_GET
@@ -66,20 +67,32 @@ def _picked(query: QueryDict) -> list[str]:
 
 
 def _picker(request: HttpRequest, project: Project, keys: list[str], errors: list[str]) -> HttpResponse:
-    rows = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
-    wanted_session = (keys[0] if keys else request.GET.get("session", "")).partition("?")[0]
+    named = [key.partition("?") for key in keys or [request.GET.get("session", "")]]
+    if len(named) < 2:
+        named.append((named[0][0], "", ""))  # most often two sides are of one session
+    sides = [
+        {"number": number, "session": session, "policy": QueryDict(settings).get("policy", "")}
+        for number, (session, _, settings) in zip_longest(range(1, MOST_SIDES + 1), named, fillvalue=("",) * 3)
+    ]
+    rows = _offered(project, {session for session, _, _ in named})
     sessions = [{"id": str(row.pk), "title": in_order(row.title), "about": about(row)} for row in rows]
     context = {
         "errors": errors or (["Choose at least two."] if keys else []),
-        "numbers": range(1, MOST_SIDES + 1),
+        "sides": sides,
         "sessions": sessions,
-        "wanted": wanted_session,
         "groups": [
             {"label": label, "kinds": [{"name": kind.name, "title": kind.title} for kind in kinds]}
             for label, kinds in GROUPS.items()
         ],
     }
     return render(request, "inspector/compare/new.html", context)
+
+
+def _offered(project: Project, named: set[str]) -> list[Session]:
+    """The sessions of the menus: those that an address names, however old they are, then the newest."""
+    first = [row for name in sorted(named) if (row := named_session(project, name)) is not None]
+    newest = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
+    return first + [row for row in newest if row not in first]
 
 
 def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict[str, Any]:

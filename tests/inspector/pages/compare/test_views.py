@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -15,6 +16,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Span
 from inspector.models import Session
+from inspector.pages.compare.views import OFFERED
 from tests.builders import bundled, model, session, user
 from tests.guard_core.checker.cases import exchange, growing, in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
@@ -182,3 +184,18 @@ def test_a_side_whose_counts_are_no_tokens_says_what_they_are(client, db, built,
     assert head == ["step", "prompt tokens A", f"prompt tokens B ({said})"]
     report = json.loads(client.get(address(other.pk, row.pk, format="json")).content)
     assert [side["counted_in"] for side in report["sides"]] == ["tokens", said]
+
+
+def test_the_form_offers_the_session_it_was_opened_for_however_old_that_is(client, db):
+    first = stored(session(user("Go"), model("Done"), title="the first of all"), title="first")
+    newer = stored(session(user("Go on"), model("Done"), title="newer"), title="newer")
+    Session.unscoped.filter(pk=first.pk).update(created=datetime(2020, 1, 1, tzinfo=UTC))
+    Session.objects.of(first.project_id).bulk_create(
+        Session(recording=newer.recording, ordinal=9 + n, title="more", calls=1, events=0, window=1, turns=0)
+        for n in range(OFFERED)
+    )
+    text = client.get("/compare/", {"session": str(first.pk)}).content.decode()
+    assert len(re.findall(rf'value="{first.pk}"\s+selected', text)) == 2
+    again = client.get("/compare/", {"s3": str(first.pk), "p3": "none"}, follow=True).content.decode()
+    assert len(re.findall(rf'value="{first.pk}"\s+selected', again)) == 2
+    assert len(re.findall(r'value="none"\s+selected', again)) == 1
