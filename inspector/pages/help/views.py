@@ -84,7 +84,8 @@ def tour_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def go(request: HttpRequest) -> HttpResponse:
-    """Places whose name holds the words of `?q=`: pages, sessions, policies; "#12" is a step of the session `?s=`."""
+    """Places whose name holds the words of `?q=`: pages, sessions, policies; "#12" and "step 12" are a step of the session
+    `?s=`."""
     words = parameters.text(request.GET.get("q", ""))
     session = _session(request)
     groups = [
@@ -116,7 +117,7 @@ def _session(request: HttpRequest) -> Session | None:
 
 
 def _steps(session: Session, words: str) -> list[tuple[str, str]]:
-    number = words.removeprefix("#").replace(",", "")
+    number = words.lower().removeprefix("step").strip().removeprefix("#").replace(",", "")
     if not (number.isascii() and number.isdigit() and len(number) <= LONGEST_STEP):
         return []
     if not 1 <= int(number) <= session.calls:
