@@ -188,6 +188,7 @@ class AdkTokenThreshold(AdkCompaction):
     """By tokens, and by turns where an interval is set; see the package."""
 
     name: ClassVar[str] = "adk-token-threshold"
+    least_count: ClassVar[int] = 0  # `_latest_prompt_token_count` takes any that is not None (2.13.0)
 
     @property
     def compares(self) -> str:

@@ -108,17 +108,19 @@ class LastCounts(NamedTuple):
         return CountedRun(tokens[:size], reported[:size], source[:size])
 
 
-def last_counts(run: Run, start: int, stop: int, head: Head, heuristics: Ints, tokens: int, as_of: int) -> LastCounts:
+def last_counts(
+    run: Run, start: int, stop: int, head: Head, heuristics: Ints, tokens: int, as_of: int, *, least: int = 1
+) -> LastCounts:
     """What the provider counts at steps `start` to `stop`, which send `head`; `tokens` and `as_of` are remembered
-    before the first. Only a positive count is remembered, a missing one leaves the old."""
+    before the first. Only a count of `least` tokens or more is remembered, a missing one leaves the old."""
     counted = run.usage.run(start, stop, head.view, head.kept_from, heuristics, head.form)
-    return counts_before(counted, start, tokens, as_of)
+    return counts_before(counted, start, tokens, as_of, least=least)
 
 
-def counts_before(counted: CountedRun, start: int, tokens: int, as_of: int) -> LastCounts:
+def counts_before(counted: CountedRun, start: int, tokens: int, as_of: int, *, least: int = 1) -> LastCounts:
     """The same from the counts of the requests from step `start` on."""
     size = len(counted.tokens)
-    known = counted.reported & (counted.tokens > 0)
+    known = counted.reported & (counted.tokens >= least)
     if known.all():
         last, since = counted.tokens, np.arange(start, start + size)
     else:

@@ -223,7 +223,8 @@ class ListPolicy(ABC):
     """The base of list policies. `keeps` says whether what it makes of the list is its list from then on, or each
     request is edited anew; `forgets`, whether a compaction makes it forget the provider's last count; `most_attempts`
     how often it sends the request of a step that the provider refuses, and `gives_up`, whether it raises an error then;
-    `relation` (> or >=) how it compares; `counts_request`, whether it needs the provider's count of the request itself.
+    `relation` (> or >=) how it compares; `counts_request`, whether it needs the provider's count of the request itself;
+    `least_count` the least count of the provider, in tokens, that it does not take for none.
     See the functions below `what a library says`.
     """
 
@@ -235,6 +236,7 @@ class ListPolicy(ABC):
     gives_up: ClassVar[bool] = True
     relation: ClassVar[str] = ">"
     counts_request: ClassVar[bool] = False
+    least_count: ClassVar[int] = 1
     own_columns: ClassVar[tuple[Column, ...]] = ()
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL,)
     state_type: ClassVar[type] = ListMemory
@@ -317,7 +319,7 @@ class ListPolicy(ABC):
         return self.state_type()
 
     def observe(self, state: Any, prompt_tokens: int | None, step: int) -> Any:
-        if not prompt_tokens or prompt_tokens < 0:
+        if prompt_tokens is None or prompt_tokens < self.least_count:
             return state
         return msgspec.structs.replace(state, tokens=prompt_tokens, as_of=step)
 
@@ -450,7 +452,8 @@ class ListPolicy(ABC):
         if (at < head.kept_from).any() or (np.diff(at) < 0).any():
             return None
         columns = sent_columns(self.estimator(ledger), head, at)
-        counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
+        before = state.tokens, state.as_of
+        counts = last_counts(run, start, stop, head, columns["heuristic_sent"], *before, least=self.least_count)
         rows = np.arange(start, stop)
         last = LastCount(counts.tokens[:-1], counts.as_of[:-1])
         sizes = self.sizes(ledger, head, rows, at, last, state, run.window)

@@ -131,3 +131,15 @@ def test_its_estimate_counts_no_empty_arguments():
     session = Session((Event(Role.USER, (TextPart("ab"),)), Event(Role.MODEL, calls)), (ModelCall(at=2),))
     trace, _ = replayed(session, "adk-token-threshold", token_threshold=50, event_retention_size=2)
     assert trace.columns["decision_tokens"].tolist() == [(2 + 4 + 4 + 8) // 4]
+
+
+def test_a_count_of_zero_is_a_count():
+    """2.13.0: a model that reported 0 prompt tokens for a request without contents is not estimated instead."""
+    words = ("", "x" * 400, "done")
+    roles = (Role.USER, Role.MODEL, Role.USER)
+    events = tuple(Event(role, (TextPart(text),)) for role, text in zip(roles, words, strict=True))
+    ledger = Ledger.of(Session(events, (ModelCall(at=1, response=1), ModelCall(at=3))))
+    policy = get_policy("adk-token-threshold", token_threshold=50, event_retention_size=0)
+    trace = replay(ledger, policy, window=10**6, usage=RatioUsage(0.0), summarizer=FixedSummaries(100))
+    assert trace.columns["decision_tokens"].tolist() == [0, 0]
+    assert not trace.compactions
