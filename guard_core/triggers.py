@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard_core.sessions import RecordedCompaction
+from guard_core.sessions import RecordedCompaction, Session
 
 AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"
 OVERFLOW = "overflow"  # the recorder's word for a compaction that a refused request forced
@@ -53,3 +53,11 @@ def is_automatic(item: RecordedCompaction) -> bool:
 def has_telling_size(item: RecordedCompaction) -> bool:
     """Did the agent compact by itself, and for its size."""
     return is_automatic(item) and item.trigger.lower() not in _AT_ANY_SIZE
+
+
+def is_forced(session: Session, place: int, since: int) -> bool:
+    """Did the provider refuse a request as too long right before the compaction at `place` of the session's, that is
+    behind event `since`, the place of the last call before it?"""
+    recorded = session.compactions[place]
+    is_refused = any(since < at <= recorded.at and made <= place for at, made in session.refused_places)
+    return is_refused or recorded.trigger == OVERFLOW

@@ -39,7 +39,7 @@ from guard_core.facts.texts import (
 from guard_core.facts.todos import TODO_TOOLS, open_todos
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
-from guard_core.sessions import RecordedCompaction
+from guard_core.sessions import RecordedCompaction, Session
 from guard_core.tokens.lexical import lexical_tokens
 from guard_core.views import Rewritten
 from guard_core.windows.window_evidence import Status
@@ -92,6 +92,9 @@ def window_doubted(story: Story, finding: Finding) -> None:
     if not fired or max(fired) >= story.window / 2:
         raise Wrong("not every automatic compaction fired below half of the window")
     agree(finding, window=story.window, low=min(fired), high=max(fired), compactions=len(fired))
+    forced = all(_followed_refusal(story.session, place) for place in _of_this_window(story))
+    if forced != ("after a refused request" in finding.sentence) or forced == ("set by hand" in finding.sentence):
+        raise Wrong("each of them followed a refused request, or not, and the claim says otherwise")
     _says_who_asked(finding, [word for word, tokens in zip(_words(story), _triggers(story), strict=True) if tokens > 0])
 
 
@@ -108,25 +111,34 @@ def _says_who_asked(finding: Finding, words: list[str]) -> None:
 
 def _words(story: Story) -> list[str]:
     """The recorder's words for the compactions of `_triggers`."""
-    return [item.trigger.lower() for item in _of_this_window(story)]
+    return [story.session.compactions[place].trigger.lower() for place in _of_this_window(story)]
 
 
-def _of_this_window(story: Story) -> list[RecordedCompaction]:
-    """The compactions that nobody asked for, without those beside a call of a model that has another window."""
-    compactions = [story.session.compactions[item.place] for item in story.compactions if not item.is_manual]
-    compactions = [item for item in compactions if item.trigger.lower() not in _AT_ANY_SIZE]
+def _followed_refusal(session: Session, place: int) -> bool:
+    """Did a request fail as too long between a recorded compaction and the last call before it."""
+    item = session.compactions[place]
+    since = max((call.at for call in session.calls if call.at < item.at), default=0)
+    return item.trigger == "overflow" or any(since < at <= item.at for at in refused_before(session, place))
+
+
+def _of_this_window(story: Story) -> list[int]:
+    """The places of the compactions that nobody asked for, without those beside a call of a model that has another
+    window."""
     of_this = []
-    for item in compactions:
+    for place in (item.place for item in story.compactions if not item.is_manual):
+        item = story.session.compactions[place]
+        if item.trigger.lower() in _AT_ANY_SIZE:
+            continue
         names = [call.model for call in story.session.calls if call.at < item.at][-1:]
         names += [call.model for call in story.session.calls if call.at >= item.at][:1]
         if not any(story.by_model.get(name) for name in names):
-            of_this.append(item)
+            of_this.append(place)
     return of_this
 
 
 def _triggers(story: Story) -> list[int]:
     tokens = []
-    for recorded in _of_this_window(story):
+    for recorded in (story.session.compactions[place] for place in _of_this_window(story)):
         prompts = [call.prompt_tokens for call in story.session.calls if call.at < recorded.at and call.prompt_tokens]
         tokens.append(recorded.tokens_before or (prompts[-1] if prompts else 0))
     return tokens

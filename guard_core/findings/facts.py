@@ -29,7 +29,7 @@ from guard_core.rules.played import played
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
-from guard_core.triggers import OVERFLOW
+from guard_core.triggers import is_forced
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
@@ -308,11 +308,8 @@ class Facts:
         """Did the provider refuse a request as too long right before a recorded compaction?"""
         if item.counted is None:
             return False
-        recorded = self.session.compactions[item.counted.place]
         before = int(self.ledger.steps["at"][item.step - 1]) if item.step else 0
-        place = item.counted.place
-        is_refused = any(before < at <= recorded.at and made <= place for at, made in self.session.refused_places)
-        return is_refused or recorded.trigger == OVERFLOW
+        return is_forced(self.session, item.counted.place, before)
 
     @property
     def fixed_not_in_file(self) -> int:

@@ -31,7 +31,13 @@ from guard_core.findings.words import (
 from guard_core.ledger import Ints
 from guard_core.sessions import Provenance
 from guard_core.windows import models
-from guard_core.windows.window_evidence import Status, automatic_triggers, fired_words, is_set_by_hand
+from guard_core.windows.window_evidence import (
+    Status,
+    are_all_forced,
+    automatic_triggers,
+    fired_words,
+    is_set_by_hand,
+)
 
 # Ours: no source defines these words, so the numbers are chosen and named here.
 NEAR_MISS_SHARE = 0.90  # of the window: a request this large leaves no room for a long answer
@@ -92,7 +98,7 @@ def doubted_window(case: Case) -> list[Finding]:
     where = fired_words(case.facts.session, low, high)
     sentence = (
         f"{counted(len(fired), 'compaction')} took place {where}, below half of {stated_window(case.facts)} of "
-        f"{window.value:,}: the window is smaller, or the threshold was set by hand."
+        f"{window.value:,}{_why_early(case, len(fired))}."
     )
     numbers = {"window": window.value, "low": low, "high": high, "compactions": len(fired)}
     step = case.fired[0].step if case.fired else 0
@@ -101,6 +107,15 @@ def doubted_window(case: Case) -> list[Finding]:
         assumptions, numbers["unknown_trigger"] = (TRIGGER_NOT_RECORDED,), unsaid
         sentence += f" {trigger_not_recorded(unsaid, len(fired))}"
     return [Finding("window_doubted", WARNING, step, sentence, numbers, assumptions, (), len(fired))]
+
+
+def _why_early(case: Case, compactions: int) -> str:
+    """What may be the cause of compactions far below the window, behind a sentence about them."""
+    if not are_all_forced(case.facts.session, case.facts.answers):
+        return ": the window is smaller, or the threshold was set by hand"
+    if compactions == 1:
+        return ", after a refused request: the window is smaller, or the request was larger than counted"
+    return ", each after a refused request: the window is smaller, or the requests were larger than counted"
 
 
 def overflows(case: Case) -> list[Finding]:

@@ -39,7 +39,7 @@ from guard_core.sessions import (
     Evidence,
 )
 from guard_core.trace import Trace
-from guard_core.windows.window_evidence import fired_words
+from guard_core.windows.window_evidence import are_all_forced, fired_words
 
 MOST_WORDS = 25
 QUOTED_CHARS = 30  # of a request, in a verdict
@@ -400,9 +400,12 @@ def _doubted(case: Case, finding: Finding) -> str:
     low, high = numbers["low"], numbers["high"]
     where = fired_words(case.facts.session, low, high)
     if_automatic = ", if automatic," if TRIGGER_NOT_RECORDED in finding.assumptions else ""
+    early = "smaller window, or hand-set threshold"
+    if are_all_forced(case.facts.session, case.facts.answers):
+        early = "smaller window, or larger requests than counted"
     return (
         f"{counted(numbers['compactions'], 'compaction')}{if_automatic} {where}, below half of "
-        f"{stated_window(case.facts)} of {numbers['window']:,}: smaller window, or hand-set threshold."
+        f"{stated_window(case.facts)} of {numbers['window']:,}: {early}."
     )
 
 

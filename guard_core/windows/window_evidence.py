@@ -18,11 +18,10 @@ from guard_core.sessions import (
     GUARDS_WINDOW,
     RECORDERS_WINDOW,
     Provenance,
-    RecordedCompaction,
     Session,
     Sourced,
 )
-from guard_core.triggers import AUTOMATIC, has_telling_size, is_automatic, trigger_of
+from guard_core.triggers import AUTOMATIC, has_telling_size, is_automatic, is_forced, trigger_of
 from guard_core.windows import models
 from guard_core.windows.agent_windows import taken_by_agent
 
@@ -106,6 +105,7 @@ def judge(
     agent: str = "",
     model: str = "",
     said_automatic: bool = True,
+    all_forced: bool = False,
     averaged_over: int = 0,
 ) -> WindowJudgement:
     """A window against the evidence.
@@ -113,9 +113,9 @@ def judge(
     `prompts`: the provider's counts of answered requests, in tokens; those not above 0 are left out. `triggers`: the
     counts at which the agent compacted by itself. `agent`: the recording's format. `model`: the name that a window of
     the table was looked up by; where its prompts are larger and exactly one documented variant holds them, that is it.
-    `said_automatic`: does the recording say of all these compactions that they were automatic. `averaged_over`: the one
-    prompt given is the average of so many calls, so the largest had at least as many tokens; 0 where each is the count
-    of a single request.
+    `said_automatic`: does the recording say of all these compactions that they were automatic. `all_forced`: did a
+    refused request force each of them. `averaged_over`: the one prompt given is the average of so many calls, so the
+    largest had at least as many tokens; 0 where each is the count of a single request.
     """
     at_least = max((int(count) for count in prompts if count > 0), default=0)
     if at_least > _room(window, agent):
@@ -128,7 +128,7 @@ def judge(
     fired = sorted(int(count) for count in triggers if count > 0)
     is_derived = agent in THRESHOLD_FROM_WINDOW and (_is_looked_up(window) or window.source is Provenance.ASSUMED)
     if is_derived and fired and fired[-1] < DOUBTED_BELOW * window.value:
-        return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic))
+        return _judged(window, Status.DOUBTED, at_least, _doubt(window, fired, said_automatic, all_forced))
     status = _undisputed(window, model)
     too_large = status is Status.ASSUMED and window.source is Provenance.RECORDER
     return _judged(window, status, at_least, _TOO_LARGE if too_large else window.note)
@@ -182,6 +182,7 @@ def judge_session(
         agent=session.agent_format,
         model=model,
         said_automatic=all(trigger_of(item) == AUTOMATIC for item in session.compactions if is_automatic(item)),
+        all_forced=are_all_forced(session, answers),
         averaged_over=averaged_over,
     )
 
@@ -236,7 +237,7 @@ def automatic_triggers(
     prompt before it. Not those before or behind a call of a model that has another window than the session: its
     threshold may follow from that.
     `unsaid`: only of those that are taken as automatic because the file does not say what triggered them."""
-    automatic, counts = _of_main_model(session, answers), []
+    automatic, counts = [session.compactions[place] for place in _of_main_model(session, answers)], []
     is_complete = all(item.tokens_before for item in automatic)
     reported = [] if is_complete else [(call.at, call.prompt_tokens) for call in session.calls if call.prompt_tokens]
     for compaction in automatic:
@@ -247,24 +248,36 @@ def automatic_triggers(
     return [count for count in counts if count > 0]
 
 
-def _of_main_model(session: Session, answers: dict[str, models.Answers] | None = None) -> list[RecordedCompaction]:
-    """The automatic compactions that came for their size, with no call of a model with another window beside them."""
-    automatic = [*filter(has_telling_size, session.compactions)]
+def are_all_forced(session: Session, answers: dict[str, models.Answers] | None = None) -> bool:
+    """Did a refused request force each of the compactions of `automatic_triggers`, so that no threshold did."""
+    ats = [call.at for call in session.calls]
+    for place in _of_main_model(session, answers):
+        step = bisect_left(ats, session.compactions[place].at)
+        if not is_forced(session, place, ats[step - 1] if step else 0):
+            return False
+    return True
+
+
+def _of_main_model(session: Session, answers: dict[str, models.Answers] | None = None) -> list[int]:
+    """The places of the automatic compactions that came for their size, with no call of a model with another window
+    beside them."""
+    compactions = session.compactions
+    automatic = [place for place, item in enumerate(compactions) if has_telling_size(item)]
     answers = models.answers_of(session) if automatic and answers is None else answers
     others = windows_by_model(session, answers) if automatic and answers else {}
     if not any(others.values()):
         return automatic
     ats, calls = [call.at for call in session.calls], session.calls
-    places = [bisect_left(ats, item.at) for item in automatic]
-    beside = [{call.model for call in calls[max(0, place - 1) : place + 1]} for place in places]
-    return [item for item, models_ in zip(automatic, beside, strict=True) if not any(map(others.get, models_))]
+    steps = [bisect_left(ats, compactions[place].at) for place in automatic]
+    beside = [{call.model for call in calls[max(0, step - 1) : step + 1]} for step in steps]
+    return [place for place, models_ in zip(automatic, beside, strict=True) if not any(map(others.get, models_))]
 
 
 def fired_words(session: Session, low: int, high: int) -> str:
     """Where automatic compactions fired, between two of these counts: at what the recorder wrote down, else after the
     last prompts, which agents that count answers and results, too, did not compare alone."""
     between = f"{high:,}" if low == high else f"{low:,} to {high:,}"
-    if any(item.tokens_before for item in _of_main_model(session)):
+    if any(session.compactions[place].tokens_before for place in _of_main_model(session)):
         return f"at {between} tokens"
     return f"after {'a prompt' if low == high else 'prompts'} of {between} tokens"
 
@@ -308,9 +321,13 @@ def _contradiction(window: Sourced, at_least: int, averaged_over: int) -> str:
     return f"{answered}, above {whose} {window.value:,}"
 
 
-def _doubt(window: Sourced, fired: list[int], said_automatic: bool) -> str:
+def _doubt(window: Sourced, fired: list[int], said_automatic: bool, all_forced: bool) -> str:
     name = "automatic compaction" if said_automatic else "compaction"
     subject = f"the {name}" if len(fired) == 1 else f"all {len(fired):,} {name}s"
     low, high = f"{fired[0]:,}", f"{fired[-1]:,}"
     when = f"{subject} took place at {high if low == high else f'{low} to {high}'} tokens"
-    return f"{when}, below half of {window.value:,}: the agent had a smaller window, or a threshold set by hand"
+    when += f", below half of {window.value:,}"
+    if all_forced:
+        who, were = ("a refused request", "it was") if len(fired) == 1 else ("refused requests", "they were")
+        return f"{when}, after {who}: the window is smaller, or {were} larger than counted"
+    return f"{when}: the agent had a smaller window, or a threshold set by hand"

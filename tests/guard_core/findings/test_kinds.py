@@ -243,6 +243,30 @@ def test_a_compaction_that_came_at_any_size_does_not_doubt_the_window(trigger, i
     assert ("window_doubted" in claimed(built)[0]) == is_doubted
 
 
+@pytest.mark.parametrize(
+    ("refused", "trigger", "end"),
+    [
+        ((), "auto", ": the window is smaller, or the threshold was set by hand."),
+        ((2,), "auto", ", after a refused request: the window is smaller, or the request was larger than counted."),
+        ((), "overflow", ", after a refused request: the window is smaller, or the request was larger than counted."),
+    ],
+)
+def test_no_threshold_was_set_where_a_refused_request_forced_a_compaction_far_below_the_window(refused, trigger, end):
+    """Claude Code 2.1.332 without a window compacts only so."""
+    window = {"window": 200_000, "source": Provenance.MODEL_TABLE, "format": "claude-code"}
+    cut = compaction(2, trigger=trigger, tokens_before=70_626)
+    built = replace(chat(70_000, 5_000, compactions=(cut,), **window), refused=refused)
+    facts = Facts.of(built)
+    (doubted,) = (item for item in recorded_findings(facts) if item.kind == "window_doubted")
+    assert doubted.sentence == (
+        f"1 compaction took place at 70,626 tokens, below half of the model table's window of 200,000{end}"
+    )
+    assert ("threshold" in facts.window.note) == (end[0] == ":")
+    assert check(built, [doubted], facts.window) == []
+    other = doubted.sentence.replace("after a refused request", "as set by hand")
+    assert end[0] == ":" or check(built, [replace(doubted, sentence=other)], facts.window)
+
+
 def test_a_trigger_that_is_not_recorded_is_said_where_a_window_is_doubted():
     cuts = (compaction(2, (0, 1), trigger=""),)
     built = chat(90_000, 5_000, window=1_000_000, source=Provenance.MODEL_TABLE, format="pi", compactions=cuts)
