@@ -84,8 +84,8 @@ def tour_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def go(request: HttpRequest) -> HttpResponse:
-    """Places whose name holds the words of `?q=`: pages, sessions, policies; "#12" and "step 12" are a step of the session
-    `?s=`."""
+    """Places whose name holds the words of `?q=`: pages, sessions, policies; "#12" and "step 12" are a step of the
+    session `?s=`."""
     words = parameters.text(request.GET.get("q", ""))
     session = _session(request)
     groups = [
