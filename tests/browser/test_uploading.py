@@ -106,6 +106,18 @@ def test_of_several_damaged_files_each_can_be_kept_in_turn(home):
     assert home.locator("[data-upload-status] .notice").count() == 1
 
 
+def test_on_a_narrow_screen_a_failed_file_is_dismissed_beside_its_name(open_page):
+    page = open_page(width=360)
+    page.goto("/")
+    page.evaluate(DROP, ["narrow.txt", "buy bread"])
+    page.get_by_text("no known format").first.wait_for()
+    page.seen.console.clear()
+    page.goto("/")
+    row = page.locator("#imports li").filter(has_text="narrow.txt")
+    link, button = (row.locator(name).bounding_box() for name in ("a", "form"))
+    assert abs(link["y"] + link["height"] / 2 - button["y"] - button["height"] / 2) < 8
+
+
 def test_several_files_open_the_list_with_those_that_came_last_at_its_top(home):
     chats = [chat() for _ in range(2)]
     home.evaluate(DROP_ALL, [[f"{number}.jsonl", text] for number, text in enumerate(chats)])
