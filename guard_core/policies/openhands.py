@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_REASONING, RESULT, TEXT
-from guard_core.errors import SummaryFailed
+from guard_core.errors import SettingError, SummaryFailed
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Outcome, Request, Sizes
@@ -280,7 +280,9 @@ def _summarised(request: Request, history: History, done: Outcome, start: int, s
 
 def condenser_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of the library as our settings. What is left of each event where a reset is tried again is not
-    modelled: it begins and ends as the event does."""
+    modelled: it begins and ends as the event does. Raises SettingError for a limit of 0 tokens: ours of 0 is none."""
+    if parameters.get("max_tokens") == 0:
+        raise SettingError("max_tokens of 0 is not modelled: every list is over it, and the library condenses each")
     return {name: value for name, value in parameters.items() if name != "hard_context_reset_context_scaling"}
 
 

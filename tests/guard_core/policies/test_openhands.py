@@ -5,8 +5,10 @@ import cProfile
 import msgspec
 import pytest
 
+from guard_core.errors import SettingError
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.openhands import condenser_settings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
@@ -32,6 +34,13 @@ def at_last(trace, log):
 
 def test_it_equals_recorded_runs_of_the_library():
     check_equals_the_library("openhands")
+
+
+def test_a_token_limit_of_zero_is_not_taken_for_none():
+    # 1.58.0 leaves out only a limit of None: with 0 a list of 450 tokens is condensed four times before one call
+    with pytest.raises(SettingError, match="max_tokens of 0 is not modelled"):
+        condenser_settings({"max_tokens": 0})
+    assert condenser_settings({"max_tokens": None}) == {"max_tokens": None}
 
 
 def test_as_many_events_as_are_allowed_stay():
