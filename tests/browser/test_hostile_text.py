@@ -58,3 +58,18 @@ def test_characters_that_hide_or_turn_text_are_marked(page, hostile):
     assert "⟨U+202E⟩" in text
     assert "␛[31m" in text
     assert "\u202e" not in text
+
+
+@pytest.fixture(scope="module")
+def long_named(served):
+    """A session whose tool has a name of 180 characters."""
+    name = "tool_" + "x" * 175
+    value = session(user("Look"), tool_call(name, "c1"), tool_result("Done " * 400, name, "c1"), model("Done"))
+    return followed(served, served.upload("long-named.jsonl", native.write(value)).headers["location"])
+
+
+@pytest.mark.parametrize("path", ["", "steps?at=1", "context"])
+def test_a_long_name_of_a_tool_widens_no_page(open_page, long_named, path):
+    page = open_page(width=360)
+    page.goto(long_named + path)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
