@@ -93,6 +93,7 @@ class WireReader:
         self._summariser: ModelCall | None = None
         self._absent = 0  # messages that follow a compaction and are not in the file
         self._numbered: list[NumberedStep] = []  # the steps that have numbers
+        self._turns: list[str] = []  # the numbers of turns that have a step in the file, as they first come
         self._handlers: dict[str, Callable[[Line], None]] = {
             "metadata": self._metadata,
             "forked": self._forked,
@@ -101,6 +102,7 @@ class WireReader:
             "llm.tools_snapshot": self._tools,
             "llm.request": self._request,
             "usage.record": self._usage,
+            "agent.turn.started": self._turn_started,
             "context.append_message": self._appended,
             "context.append_loop_event": self._loop_event,
             "context.apply_compaction": self._compaction,
@@ -203,6 +205,14 @@ class WireReader:
 
     # -- steps
 
+    def _turn_started(self, line: Line) -> None:
+        """A turn without a prompt of its own goes on with the one before, whose number its steps bear: 2.1.0 begins it
+        behind a compaction that a refused request forced (run)."""
+        turn = line.obj.get("turnId")
+        if isinstance(turn, int) and "queueItemId" not in line.obj:
+            self._turns.append(str(turn))
+        self.notes.skip("agent.turn.started")
+
     def _loop_event(self, line: Line) -> None:
         event = fields.mapping(line.obj, "event")
         kind = fields.text(event, "type")
@@ -210,6 +220,7 @@ class WireReader:
             self._settle()
             if number := fields.tokens(event, "step"):
                 self._numbered.append(NumberedStep(fields.text(event, "turnId"), number, line.number))
+                self._turns.append(fields.text(event, "turnId"))
             self._step = _Step(len(self.log.events), self.context.pending_at_check(), _place(line))
         elif self._step is None:
             self.notes.skip(f"{kind[:40] or 'event'} outside of a step")
@@ -400,7 +411,7 @@ class WireReader:
             words = "A message" if self._absent == 1 else f"{self._absent} messages"
             notes.append(f"{words} behind the summary of a compaction: sent by Kimi Code, not in the file.")
         notes += skipped_in_turns(self._numbered)
-        turns = [str(step.turn) for step in self._numbered]
+        turns = list(dict.fromkeys(self._turns))
         notes += skipped_turns([int(turn) for turn in turns]) if all(map(_NUMBER.fullmatch, turns)) else ()
         agent = self.agent if self.is_sub_agent else ""
         names = [folder, agent] if folder else [*self._names, agent]

@@ -413,3 +413,11 @@ def test_steps_and_turns_that_their_numbers_prove_to_be_missing_are_noted(steps,
     notes = [note for note in session.notes if "umber" in note]
     assert len(notes) == len(said)
     assert all(note.startswith(words) for note, words in zip(notes, said, strict=True))
+
+
+@pytest.mark.parametrize(("own", "is_noted"), [({}, False), ({"queueItemId": "msg_1"}, True)])
+def test_a_turn_that_goes_on_behind_a_refused_request_is_not_missing(own, is_noted):
+    """2.1.0 counts it, and its steps bear the number of the turn before; the user's own have an item of a queue."""
+    resumed = {"type": "agent.turn.started", "turnId": 1, "kind": "event", **own}
+    session = session_of(*numbered((0, 1)), resumed, *numbered((0, 2), (2, 1)))
+    assert any("have no step" in note or "has no step" in note for note in session.notes) == is_noted
