@@ -226,7 +226,7 @@ class Row(NamedTuple):
 NO_ROW = Row(0, 0, 0)
 
 
-class Difference(NamedTuple):
+class ViewDifference(NamedTuple):
     """What two views do not have in common: the segments `removed`, and those `added` in their place. `kept` is a row
     that both have behind their common beginning, the longest that is known."""
 
@@ -235,20 +235,20 @@ class Difference(NamedTuple):
     kept: Row = NO_ROW
 
 
-def difference(before: View, view: View) -> Difference:
+def difference(before: View, view: View) -> ViewDifference:
     """How a view differs from one before it. Segments that are in neither part are the same at the beginning, and at
     the end, of both."""
     same = common_length(before, view)
     removed, added = before[same:], view[same:]
     size = min(len(removed), len(added))
     if size <= CHUNK:
-        return Difference(removed, added)
+        return ViewDifference(removed, added)
     stays = _common_end(tuple(removed), tuple(added), size)  # as where the oldest messages went
     kept = Row(len(before) - stays, len(view) - stays, stays)
-    return Difference(removed[: len(removed) - stays], added[: len(added) - stays], kept)
+    return ViewDifference(removed[: len(removed) - stays], added[: len(added) - stays], kept)
 
 
-def exchanged(before: View, view: View) -> Difference:
+def exchanged(before: View, view: View) -> ViewDifference:
     """The segments of a view that are not in the one after it, and the reverse, as far as that is seen at a glance: a
     long row of the same ones may have moved, as where the oldest messages went and newer ones came behind the
     others."""
@@ -267,10 +267,10 @@ def exchanged(before: View, view: View) -> Difference:
     return differs
 
 
-_exchanged: dict[tuple[int, int], tuple[View, View, Difference]] = {}  # as `_compared`
+_exchanged: dict[tuple[int, int], tuple[View, View, ViewDifference]] = {}  # as `_compared`
 
 
-def _without_moved(removed: View, added: View, begin: int, kept: Row) -> Difference:
+def _without_moved(removed: View, added: View, begin: int, kept: Row) -> ViewDifference:
     """Both, which `begin` at that place of their views, without a long row of the same segments, which begins with one
     of the first that were added; `kept` is the row at their end."""
     for place, segment in enumerate(added[:MOVED_BEHIND]):
@@ -280,8 +280,8 @@ def _without_moved(removed: View, added: View, begin: int, kept: Row) -> Differe
             if same > CHUNK:
                 moved = Row(begin + old, begin + place, same)
                 removed, added = removed[:old] + removed[old + same :], added[:place] + added[place + same :]
-                return Difference(removed, added, max(moved, kept, key=lambda row: row.size))
-    return Difference(removed, added, kept)
+                return ViewDifference(removed, added, max(moved, kept, key=lambda row: row.size))
+    return ViewDifference(removed, added, kept)
 
 
 def _common_end(first: View, second: View, size: int) -> int:

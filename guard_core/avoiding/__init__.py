@@ -4,7 +4,7 @@
 """
 
 from guard_core.avoiding.goals import GOALS, Goal, goal_of, nothing_words
-from guard_core.avoiding.search import Answer, Outcome, Remedy, avoid
+from guard_core.avoiding.search import Answer, Remedy, ReplayOutcome, avoid
 from guard_core.avoiding.ways import Base, Way, base_of
 
 __all__ = [
@@ -12,8 +12,8 @@ __all__ = [
     "Answer",
     "Base",
     "Goal",
-    "Outcome",
     "Remedy",
+    "ReplayOutcome",
     "Way",
     "avoid",
     "base_of",

@@ -30,7 +30,7 @@ from guard_core.trace import Trace
 Each = Callable[[int], object]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ReplayOutcome(msgspec.Struct, frozen=True):
     """What a replay came to. `peak` is the largest request in prompt tokens, of the window `peak_window`; `overflows`
     counts requests over it, sent or refused."""
 
@@ -47,7 +47,7 @@ class Remedy(msgspec.Struct, frozen=True):
     (`_Reached.harm`). `loses_more`: than the recording, as every way of its tier that reaches the goal does."""
 
     way: Way
-    outcome: Outcome
+    outcome: ReplayOutcome
     sentence: str
     rivals: int = 0
     cost: Cost | None = None
@@ -89,7 +89,7 @@ class Answer(msgspec.Struct, frozen=True):
     remedies: tuple[Remedy, ...]
     tried: int
     sentence: str
-    unchanged: Outcome | None = None
+    unchanged: ReplayOutcome | None = None
     assumptions: tuple[str, ...] = ()
     recorded: Cost | None = None
 
@@ -313,9 +313,9 @@ def _peak(case: Case) -> int:
     return int(np.argmax(case.filled)) if case.filled.any() else int(np.argmax(case.tokens))
 
 
-def _outcome(case: Case) -> Outcome:
+def _outcome(case: Case) -> ReplayOutcome:
     peak = _peak(case)
-    return Outcome(
+    return ReplayOutcome(
         len(case.fired),
         len(overflows(case)),
         int(case.tokens[peak]),

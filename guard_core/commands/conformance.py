@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from guard_core.cli import cell_text, plain
-from guard_core.conformance import LISTED, Outcome, Verdict, check_paths
+from guard_core.conformance import LISTED, FileOutcome, Verdict, check_paths
 
 HELP = "compare this engine with recorded vectors, figure by figure"
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if differences else 2 if problems else 0
 
 
-def _lines(outcome: Outcome, *, quiet: bool) -> list[str]:
+def _lines(outcome: FileOutcome, *, quiet: bool) -> list[str]:
     name = plain(str(outcome.path))
     if outcome.problem:
         return [f"{name}: {plain(outcome.problem)}"]

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from guard_core.conformance import functions, libraries, scripted, singleshot, traces
-from guard_core.conformance.compare import LISTED, Difference, Verdict
+from guard_core.conformance.compare import LISTED, UnequalFigure, Verdict
 from guard_core.conformance.vectors import VectorError, load
 from guard_core.errors import GuardError
 
 __all__ = [
     "FORMATS",
     "LISTED",
-    "Difference",
-    "Outcome",
+    "FileOutcome",
+    "UnequalFigure",
     "VectorError",
     "Verdict",
     "check_file",
@@ -31,7 +31,7 @@ FORMATS: dict[str, Callable[[bytes], Iterator[Verdict]]] = {
 }
 
 
-class Outcome(NamedTuple):
+class FileOutcome(NamedTuple):
     """What was found in one file: a verdict per profile, or why it could not be judged."""
 
     path: Path
@@ -44,27 +44,27 @@ class Outcome(NamedTuple):
         return not self.problem and not any(verdict.different or verdict.problem for verdict in self.verdicts)
 
 
-def check_file(path: Path) -> Outcome:
+def check_file(path: Path) -> FileOutcome:
     """Judge one vector file."""
     try:
         format_, data = load(path)
         if format_ == libraries.CONVERSATIONS:
-            return Outcome(path, (), "it holds conversations; the files beside it hold the runs that are judged")
+            return FileOutcome(path, (), "it holds conversations; the files beside it hold the runs that are judged")
         if format_ not in (*FORMATS, libraries.FORMAT):
             known = ", ".join((*FORMATS, libraries.FORMAT))
-            return Outcome(path, (), f"its format is {format_[:60]!a}; known are {known}")
+            return FileOutcome(path, (), f"its format is {format_[:60]!a}; known are {known}")
         verdicts = tuple(libraries.check(data, path) if format_ == libraries.FORMAT else FORMATS[format_](data))
-        return Outcome(path, verdicts, "" if verdicts else "it holds no run")
+        return FileOutcome(path, verdicts, "" if verdicts else "it holds no run")
     except GuardError as error:
-        return Outcome(path, (), str(error))
+        return FileOutcome(path, (), str(error))
 
 
-def check_paths(paths: list[Path]) -> Iterator[Outcome]:
+def check_paths(paths: list[Path]) -> Iterator[FileOutcome]:
     """Judge files, and every .json file under folders, in order of name."""
     for path in paths:
         files = files_under(path)
         if not files:
-            yield Outcome(path, (), "the folder holds no .json file")
+            yield FileOutcome(path, (), "the folder holds no .json file")
         for file in files:
             if path == file or file.name != libraries.CONVERSATIONS_FILE:
                 yield check_file(file)

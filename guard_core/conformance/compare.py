@@ -10,7 +10,7 @@ from guard_core.conformance.vectors import VectorError
 LISTED = 20  # differences of one profile, and of one file where they are printed; the others are counted
 
 
-class Difference(NamedTuple):
+class UnequalFigure(NamedTuple):
     """One figure that is not equal."""
 
     where: str  # "step 12", "case 3", "result"
@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     """The outcome for one profile of one file."""
 
     profile: str
-    differences: tuple[Difference, ...]  # the first LISTED
+    differences: tuple[UnequalFigure, ...]  # the first LISTED
     different: int  # figures that are not equal
     figures: int
     problem: str = ""  # why this profile could not be judged
@@ -36,7 +36,7 @@ class Comparison:
     """Counts figures, and collects those that are not equal."""
 
     def __init__(self) -> None:
-        self.differences: list[Difference] = []
+        self.differences: list[UnequalFigure] = []
         self.different = 0
         self.figures = 0
 
@@ -47,7 +47,7 @@ class Comparison:
             return
         self.different += 1
         if len(self.differences) < LISTED:
-            self.differences.append(Difference(where, column, expected, got))
+            self.differences.append(UnequalFigure(where, column, expected, got))
 
     def mapping(self, where: str, expected: Mapping[str, Any], got: Mapping[str, Any]) -> None:
         """Compare figures by name. A name that is not computed cannot be judged: VectorError."""

@@ -80,7 +80,7 @@ class Changes(msgspec.Struct, frozen=True):
     cache: CacheBreak
 
 
-class Difference(msgspec.Struct, frozen=True):
+class RequestDifference(msgspec.Struct, frozen=True):
     """What the request of step `second` has and lacks beside that of step `first`, in either order: sums of every kind,
     and the largest changes one by one (`more` are left out)."""
 
@@ -110,7 +110,7 @@ def changes_at(filling: ContextFilling, step: int, prices: Prices, most: int) ->
     return Changes(step, changed.sums, changed.changes, changed.more, _cache(filling, step, prices))
 
 
-def difference(filling: ContextFilling, first: int, second: int, most: int) -> Difference:
+def difference(filling: ContextFilling, first: int, second: int, most: int) -> RequestDifference:
     """The difference of the requests of two steps. `most` changes are given one by one."""
     (before, old), (after, epoch) = filling.sent.view(first), filling.sent.view(second)
     size = int(filling.ledger.steps["at"][[first, second]].max())
@@ -122,7 +122,7 @@ def difference(filling: ContextFilling, first: int, second: int, most: int) -> D
     kept = _kept(filling, one, two, changes, after, epoch)
     changes.sort(key=lambda item: -max(item.before, item.after))
     shown = tuple(changes[:most])
-    return Difference(first, second, (*sums, kept), shown, len(changes) - len(shown))
+    return RequestDifference(first, second, (*sums, kept), shown, len(changes) - len(shown))
 
 
 def _held(filling: ContextFilling, view: View, size: int) -> _Held:

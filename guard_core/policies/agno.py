@@ -23,8 +23,8 @@ from guard_core.forms import Removed, brings_form
 from guard_core.forms.base import Columns, PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import Costs, Message, messages_of, parted_at, results_of, view_of
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.pieces.messages import Costs, ListMessage, messages_of, parted_at, results_of, view_of
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.requests import synthetic_text
@@ -174,7 +174,7 @@ class CompressToolResults(ListPolicy):
         many = self.over(counted, limit) | ((results >= most) & (most > 0))
         return np.asarray(many & (results > 0))
 
-    def compact(self, request: Request, state: AgnoMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: AgnoMemory) -> ListOutcome:
         """The answers are set all at once, as the library's asynchronous way does; the list is the same either way."""
         ledger, left = request.ledger, list[int]()
         results = _results(ledger, state, request.check.at)
@@ -194,10 +194,10 @@ class CompressToolResults(ListPolicy):
         after = view_of(ledger, messages, before)
         passes: tuple[Pass, ...] = tuple(request.passed(given, after, **facts) for given, facts in asked)
         state = msgspec.structs.replace(state, asked=request.check.at, left=tuple(left))
-        return Outcome(after, state, passes, held=SUMMARISER_FAILED if after == request.view else 0)
+        return ListOutcome(after, state, passes, held=SUMMARISER_FAILED if after == request.view else 0)
 
     def _answer(
-        self, request: Request, state: AgnoMemory, result: Result, given: View
+        self, request: ListRequest, state: AgnoMemory, result: Result, given: View
     ) -> tuple[str, AgnoMemory, dict[str, Any]]:
         """The form of a result after its call, the state, and what the record says of the call."""
         try:
@@ -224,14 +224,14 @@ def _results(ledger: Ledger, state: AgnoMemory, at: int) -> list[Result]:
     new = np.flatnonzero(ledger.events["flags"][state.asked : at] & HAS_RESULT) + state.asked
     results = []
     for event in [*sorted(left), *new.tolist()]:
-        rows = results_of(ledger, Message(event))
+        rows = results_of(ledger, ListMessage(event))
         results += [Result(event, row, place if len(rows) > 1 else -1) for place, row in enumerate(rows)]
     return [result for result in results if result.event >= state.asked or result.row in state.left]
 
 
 def _only(ledger: Ledger, result: Result) -> View:
     """A view of one result alone."""
-    others = range(len(results_of(ledger, Message(result.event))))
+    others = range(len(results_of(ledger, ListMessage(result.event))))
     which = tuple(place for place in others if place != result.place)
     form = Removed(which, "result").name if result.place >= 0 else ""
     return (Span(result.event, result.event + 1, form),)

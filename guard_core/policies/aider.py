@@ -21,8 +21,8 @@ from guard_core.errors import SummaryFailed
 from guard_core.events import Role
 from guard_core.forms import Removed, WithoutCalls
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, ROLE_OF, USER, Costs, Message, role_of, roles_of, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, ROLE_OF, USER, Costs, ListMessage, role_of, roles_of, view_of
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.summaries.base import Summary
 from guard_core.trace import Pass
@@ -90,14 +90,14 @@ class AiderSettings(msgspec.Struct, frozen=True):
 class Item(NamedTuple):
     """A message of the history and its tokens."""
 
-    message: Message
+    message: ListMessage
     tokens: int
 
 
 class _Summarising:
     """One compaction: what was asked so far. Raises SummaryFailed."""
 
-    def __init__(self, request: Request, state: Any, settings: AiderSettings, behind: list[Message]) -> None:
+    def __init__(self, request: ListRequest, state: Any, settings: AiderSettings, behind: list[ListMessage]) -> None:
         self.request, self.state, self.behind, self.budget = request, state, behind, request.limit // 2
         self.most, self.costs = settings.most(request.check.window), settings.costs
         self.passes: tuple[Pass, ...] = ()
@@ -136,7 +136,7 @@ class _Summarising:
         spoken = [item.message for item in items if self._role(item) in (USER, ASSISTANT)]
         given = view_of(self.request.ledger, spoken)
         summary, self.state = self.request.summarise(self.state, given, self.budget)
-        message = Message(inserted=_message(summary))
+        message = ListMessage(inserted=_message(summary))
         shorter = [Item(message, self.costs.message(self.request.ledger, message)), *tail]
         after = view_of(self.request.ledger, [*(item.message for item in shorter), *self.behind])
         self.passes += (self.request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes),)
@@ -171,7 +171,7 @@ class ChatSummary(ListPolicy):
         prefix = self.costs().prefix(sizes.ledger)
         return sizes.whole - (prefix[sizes.at] - prefix[_finished(sizes.ledger)[sizes.at]])
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         ledger, at, messages = request.ledger, request.check.at, request.messages
         stop = len(messages) - (at - int(_finished(ledger)[at]))
         done, newest = messages[:stop], messages[stop:]
@@ -181,11 +181,11 @@ class ChatSummary(ListPolicy):
             shorter = [item.message for item in summarising.history(items)]
         except SummaryFailed as error:
             after = msgspec.structs.replace(summarising.state, calls=summarising.state.calls + 1)
-            return Outcome(request.view, after, error=str(error))
+            return ListOutcome(request.view, after, error=str(error))
         if role_of(ledger, shorter[-1]) != ASSISTANT:
-            shorter.append(Message(inserted=ANSWER))
+            shorter.append(ListMessage(inserted=ANSWER))
         view = view_of(ledger, [*shorter, *newest])
-        return Outcome(view, summarising.state, summarising.passes)
+        return ListOutcome(view, summarising.state, summarising.passes)
 
 
 def _finished(ledger: Ledger) -> Ints:

@@ -30,12 +30,12 @@ from guard_core.policies.langchain.counting import ROLE_CHARS, approximate
 from guard_core.policies.langchain.reported import ReportedMemory, reported_of, scaled
 from guard_core.policies.langchain.settings import SUMMARIZATION_SETTINGS, SummarizationSettings
 from guard_core.policies.langchain.summarization import SummarizationPolicy
-from guard_core.policies.pieces.lists import Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
     Costs,
-    Message,
+    ListMessage,
     messages_of,
     results_of,
     role_of,
@@ -114,7 +114,7 @@ class DeepAgentsMemory(ReportedMemory, frozen=True):
 class Listed(NamedTuple):
     """A list of messages with what is counted of each, and what the provider reported of each answer."""
 
-    messages: Sequence[Message]
+    messages: Sequence[ListMessage]
     costs: Sequence[int]
     reported: Sequence[int]
 
@@ -156,7 +156,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         may_cut = self._cuts(counted, sizes.messages, sizes.window) & may_be_cut(sizes, self.settings.truncate_length)
         return np.asarray(super().acts(sizes, counted, limit) | over | may_cut)
 
-    def compact(self, request: Request, state: Any) -> Outcome | None:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome | None:
         check, ledger = request.check, request.ledger
         refused = check.point is Point.ON_OVERFLOW
         if refused and state.clipped_at == check.step:
@@ -167,34 +167,34 @@ class DeepAgentsSummarization(SummarizationPolicy):
         before = self._shortened(request, self._listed(ledger, messages, state), state)
         sent = _unless(request.view, view_of(ledger, before.messages))
         if not refused and not self._due(before, ledger, check.window):
-            return None if sent is None else Outcome(request.view, state, sent=sent, reason=self._why_cut(request))
+            return None if sent is None else ListOutcome(request.view, state, sent=sent, reason=self._why_cut(request))
         cut = self.cut_of(request, before.messages, before.costs, before.count())
         asked = {"asked_at": check.step, "asked_tokens": request.counted}
         listed = {"asked_head": state.head, "asked_from": state.kept_from}
         state = msgspec.structs.replace(state, **asked, **listed, sent=(), sent_from=0)
         if cut <= 0:
-            whole = Outcome(request.view, state, sent=sent, reason=self._why_cut(request) if sent else "")
+            whole = ListOutcome(request.view, state, sent=sent, reason=self._why_cut(request) if sent else "")
             return self._fitted(request, before, whole, refused=refused)
         try:
             written = self.written_for(request, before.messages[:cut], state)
         except SummaryFailed as error:
             return self.failed(request, state, view_of(ledger, before.messages[:cut]), error)
-        summary = Message(inserted=Synthetic("summary", FRAME_BYTES + written.bytes, written.text))
+        summary = ListMessage(inserted=Synthetic("summary", FRAME_BYTES + written.bytes, written.text))
         after = view_of(ledger, [summary, *messages[cut:]])
         sent = view_of(ledger, [summary, *before.messages[cut:]])
         state = msgspec.structs.replace(written.state, summary_bytes=written.bytes)
         facts = {"summary_bytes": written.bytes, "empty": not written.bytes, "fallback": not written.given}
         record = request.passed(written.given, sent, **facts)
-        summarised = Outcome(after, state, (record,), sent=_unless(after, sent))
+        summarised = ListOutcome(after, state, (record,), sent=_unless(after, sent))
         return self._fitted(request, before, summarised, refused=refused)
 
-    def _again(self, request: Request, state: Any) -> Outcome:
+    def _again(self, request: ListRequest, state: Any) -> ListOutcome:
         """The outcome of a step that was refused after it was summarised, or after that was tried."""
         ledger, sent = request.ledger, None
         if state.sent:
             sent = Head(state.sent, state.sent_from).at(ledger, request.check.at)
         before = self._listed(ledger, messages_of(request.view if sent is None else sent), state)
-        outcome = Outcome(request.view, state, counted=state.asked_tokens, sent=sent)
+        outcome = ListOutcome(request.view, state, counted=state.asked_tokens, sent=sent)
         return self._fitted(request, before, outcome, refused=True)
 
     def _cuts(self, tokens: Ints, messages: Ints, window: int) -> NDArray[np.bool_]:
@@ -210,7 +210,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         text = self.settings.truncate_trigger.strip()
         return size_of(text, "truncate_trigger") if text else None
 
-    def _shortened(self, request: Request, listed: Listed, state: Any) -> Listed:
+    def _shortened(self, request: ListRequest, listed: Listed, state: Any) -> Listed:
         """A list as it is sent: with the arguments of old calls cut where that is due."""
         ledger, settings, window = request.ledger, self.settings, request.check.window
         tokens, count = np.array([request.counted]), np.array([len(listed.messages)])
@@ -233,12 +233,12 @@ class DeepAgentsSummarization(SummarizationPolicy):
         met = self.met(np.array([max(tokens, reported)]), np.array([len(listed.messages)]), window)
         return bool(met[0]) or 0 <= budget < tokens
 
-    def _why_cut(self, request: Request) -> str:
+    def _why_cut(self, request: ListRequest) -> str:
         """Why arguments were cut, as the record says it."""
         messages = content_count(request.view)
         return f"arguments: {request.counted:,} tokens, {messages:,} messages: {self.truncate_trigger}"
 
-    def _fitted(self, request: Request, before: Listed, outcome: Outcome, *, refused: bool) -> Outcome:
+    def _fitted(self, request: ListRequest, before: Listed, outcome: ListOutcome, *, refused: bool) -> ListOutcome:
         """The outcome with the results at the end moved to files where the request was refused or is over its budget;
         an error where it is too large even then. `before` is the request that was refused, or would have been sent."""
         ledger, window = request.ledger, request.check.window
@@ -270,7 +270,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         size = summary.bytes - FRAME_BYTES
         return list(accumulate((*LINES_BEHIND, size + 1, *LINES_BEFORE)))
 
-    def _listed(self, ledger: Ledger, messages: Sequence[Message], state: Any) -> Listed:
+    def _listed(self, ledger: Ledger, messages: Sequence[ListMessage], state: Any) -> Listed:
         return Listed(messages, self.costs().messages(ledger, messages), reported_of(ledger, messages, state))
 
 
@@ -293,13 +293,13 @@ def _unless(view: View, sent: View) -> View | None:
     return None if sent == view else sent
 
 
-def _raised(request: Request, state: Any) -> Outcome:
+def _raised(request: ListRequest, state: Any) -> ListOutcome:
     """The error of a request that is too large even now, of which nothing is kept."""
     before = msgspec.structs.replace(state, head=state.asked_head, kept_from=state.asked_from)
-    return Outcome(request.view, before, error=STILL_LARGE)
+    return ListOutcome(request.view, before, error=STILL_LARGE)
 
 
-def _clipped(request: Request, messages: Sequence[Message]) -> list[Message]:
+def _clipped(request: ListRequest, messages: Sequence[ListMessage]) -> list[ListMessage]:
     """A list with the tool results at its end moved to files."""
     ledger, start = request.ledger, len(messages)
     while start and role_of(ledger, messages[start - 1]) == TOOL:
@@ -308,7 +308,7 @@ def _clipped(request: Request, messages: Sequence[Message]) -> list[Message]:
     return [*messages[:start], *(_moved(request, message, held) for message in messages[start:])]
 
 
-def _moved(request: Request, message: Message, held: set[int]) -> Message:
+def _moved(request: ListRequest, message: ListMessage, held: set[int]) -> ListMessage:
     """A message whose results were moved to files. `held` are the events of the list."""
     ledger, session = request.ledger, request.check.session
     texts: list[str] = []
@@ -331,7 +331,7 @@ def _equal_lines(chars: int, count: int) -> list[str]:
     return ["x" * (chars // count)] * count if count else []
 
 
-def _file_read(request: Request, call: int, held: set[int]) -> str | None:
+def _file_read(request: ListRequest, call: int, held: set[int]) -> str | None:
     """The path of the file that a call to read_file in the list read, where that is known."""
     session, ledger = request.check.session, request.ledger
     if session is None or call < 0 or ledger.parts["event"].item(call) not in held:

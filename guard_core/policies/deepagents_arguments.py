@@ -22,8 +22,8 @@ from guard_core.forms.base import SIZES, PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.context_sizes import FRACTION, MESSAGES, ContextSize
-from guard_core.policies.pieces.lists import Request, Sizes
-from guard_core.policies.pieces.messages import Message, calls_of
+from guard_core.policies.pieces.lists import ListRequest, Sizes
+from guard_core.policies.pieces.messages import ListMessage, calls_of
 from guard_core.sessions import Session
 from guard_core.views import Span
 
@@ -110,8 +110,8 @@ def may_be_cut(sizes: Sizes, longest: int) -> NDArray[np.bool_]:
 
 
 def with_short_arguments(
-    request: Request, messages: Sequence[Message], stop: int, longest: int, note: str
-) -> list[Message]:
+    request: ListRequest, messages: Sequence[ListMessage], stop: int, longest: int, note: str
+) -> list[ListMessage]:
     """A list with the long arguments cut in its messages before place `stop`, and `note` behind what is left."""
     ledger, session = request.ledger, request.check.session
     short = [(place, call) for place in range(stop) for call in _short(ledger, session, messages[place], longest, note)]
@@ -135,12 +135,12 @@ def first_kept(costs: Sequence[int], keep: ContextSize, window: int) -> int:
 
 
 def _short(
-    ledger: Ledger, session: Session | None, message: Message, longest: int, note: str
+    ledger: Ledger, session: Session | None, message: ListMessage, longest: int, note: str
 ) -> list[tuple[int, int, int, int]]:
     """The calls of a message that are cut, as the form has them."""
     cache = ledger.derived.setdefault(f"short arguments {longest} {session is not None} {note}", {})
     if message.event not in cache:
-        calls = calls_of(ledger, Message(message.event))
+        calls = calls_of(ledger, ListMessage(message.event))
         shortened = (_call(ledger, session, row, longest, note) for row in calls)
         cache[message.event] = [call for call in shortened if call is not None]
     calls_cut: list[tuple[int, int, int, int]] = cache[message.event]

@@ -20,8 +20,8 @@ from guard_core.errors import SummaryFailed
 from guard_core.forms import Ends, Removed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, Message, role_of, view_of
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, ListMessage, role_of, view_of
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
@@ -110,7 +110,7 @@ class Gptme(ListPolicy):
 
         return Costs(f"gptme results over {most}", events, lambda message: 0)
 
-    def compact(self, request: Request, state: ListMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         messages = request.messages
         tokens = [size // CHARS_PER_TOKEN for size in COSTS.messages(request.ledger, messages)]
         saved = sum(self._saving(request, message, place, tokens) for place, message in enumerate(messages))
@@ -119,19 +119,19 @@ class Gptme(ListPolicy):
         trimmed = self._trimmed(request, messages, tokens)
         after = view_of(request.ledger, trimmed)
         if after == view_of(request.ledger, messages):
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
-        return Outcome(after, state, reason=f"{self.reason(request)}: results and answers are trimmed")
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return ListOutcome(after, state, reason=f"{self.reason(request)}: results and answers are trimmed")
 
     def _protected(self, ledger: Ledger) -> int:
         """How many of the log's messages always stay: a system prompt that the log does not hold is one of them."""
         return max(self.settings.keep_head - int(ledger.system_chars > 0), 0)
 
-    def _trims_results(self, request: Request) -> bool:
+    def _trims_results(self, request: ListRequest) -> bool:
         """Does it trim results and answers at this count at all."""
         over = bool(self.over(np.array([request.counted]), request.limit)[0])
         return over or (not self.is_current and request.counted >= int(CLOSE * request.check.window))
 
-    def _saving(self, request: Request, message: Message, place: int, tokens: list[int]) -> int:
+    def _saving(self, request: ListRequest, message: ListMessage, place: int, tokens: list[int]) -> int:
         """What trimming a message is taken to save, in tokens."""
         ledger, size, behind = request.ledger, tokens[place], len(tokens) - place - 1
         if message.event < 0 or place < self._protected(ledger):
@@ -146,16 +146,16 @@ class Gptme(ListPolicy):
                 saved += int(size * ANSWER_SHARE)
         return saved
 
-    def _loses_reasoning(self, ledger: Ledger, message: Message, behind: int) -> bool:
+    def _loses_reasoning(self, ledger: Ledger, message: ListMessage, behind: int) -> bool:
         reasons = bool(ledger.events["flags"][message.event] & HAS_REASONING) and "reasoning" not in message.form
         return not self.is_current and behind >= REASONING_AGE and reasons
 
-    def _is_long_answer(self, ledger: Ledger, message: Message, size: int, behind: int) -> bool:
+    def _is_long_answer(self, ledger: Ledger, message: ListMessage, size: int, behind: int) -> bool:
         """An answer that is trimmed. The current version leaves one with reasoning, which is signed."""
         signed = self.is_current and bool(ledger.events["flags"][message.event] & HAS_REASONING)
         return behind >= ANSWER_AGE and role_of(ledger, message) == ASSISTANT and size > LONG_ANSWER and not signed
 
-    def _trimmed(self, request: Request, messages: list[Message], tokens: list[int]) -> list[Message]:
+    def _trimmed(self, request: ListRequest, messages: list[ListMessage], tokens: list[int]) -> list[ListMessage]:
         """The list with old reasoning removed, its largest results cut until the target is met, long answers cut."""
         ledger, settings, count = request.ledger, self.settings, len(messages)
         trimmed = list(messages)
@@ -179,7 +179,9 @@ class Gptme(ListPolicy):
                 trimmed[place] = trimmed[place].joined(Ends(what="text", head=chars).name)
         return trimmed
 
-    def _checkpoint(self, request: Request, state: ListMemory, messages: list[Message], tokens: list[int]) -> Outcome:
+    def _checkpoint(
+        self, request: ListRequest, state: ListMemory, messages: list[ListMessage], tokens: list[int]
+    ) -> ListOutcome:
         """The first messages, a checkpoint of those after them, and the newest within their budget."""
         ledger, first = request.ledger, min(self._protected(request.ledger), len(messages))
         while first < len(messages) and role_of(ledger, messages[first]) == TOOL:
@@ -189,17 +191,17 @@ class Gptme(ListPolicy):
         while cut < len(messages) and role_of(ledger, messages[cut]) == TOOL:
             cut += 1
         if cut <= first or all(message.inserted is not None for message in messages[first:cut]):
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         given = view_of(ledger, messages[first:cut])
         try:
             summary, asked = request.summarise(state, given, self.settings.summary_budget)
         except SummaryFailed:
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
-            return Outcome(request.view, failed, held=SUMMARISER_FAILED)
-        checkpoint = Message(inserted=Synthetic("checkpoint", summary.bytes, summary.text))
+            return ListOutcome(request.view, failed, held=SUMMARISER_FAILED)
+        checkpoint = ListMessage(inserted=Synthetic("checkpoint", summary.bytes, summary.text))
         after = view_of(ledger, [*messages[:first], checkpoint, *messages[cut:]])
         asked = msgspec.structs.replace(asked, summary_bytes=summary.bytes)
-        return Outcome(after, asked, (request.passed(given, after, summary_bytes=summary.bytes),))
+        return ListOutcome(after, asked, (request.passed(given, after, summary_bytes=summary.bytes),))
 
 
 KIND = PolicyKind(

@@ -24,8 +24,8 @@ from guard_core.events import Role
 from guard_core.forms import Ends
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
-from guard_core.policies.pieces.lists import Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, Message, roles_of, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, ListMessage, roles_of, view_of
 from guard_core.policies.settings import (
     BEGINS_WITH_ANSWER,
     COUNT,
@@ -130,8 +130,8 @@ class TrimMessages(EditingPolicy):
         columns = ViewColumns.of([self._view(steps.ledger, at, steps.limit) for at in steps.at.tolist()])
         return None if columns is None else Edited(columns)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
-        return Outcome(self._view(request.ledger, request.check.at, request.limit), state)
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
+        return ListOutcome(self._view(request.ledger, request.check.at, request.limit), state)
 
     def _view(self, ledger: Ledger, at: int, limit: int) -> View:
         """What is sent over `at` events."""
@@ -157,7 +157,7 @@ class TrimMessages(EditingPolicy):
         room = limit - ending.chars // CHARS_PER_TOKEN
         if count > 1:
             return (Synthetic("system messages", ending.chars, None, Role.SYSTEM),), room
-        return view_of(ledger, [Message(int(events[0]), _form(ending, "text"))]), room
+        return view_of(ledger, [ListMessage(int(events[0]), _form(ending, "text"))]), room
 
 
 class ShownMessages(NamedTuple):
@@ -199,7 +199,7 @@ def _newest(
     # at least none, even where the system messages alone are over the limit, so that the room is less than nothing
     whole = max(0, min(count if enough is None else enough, count if too_many is None else too_many - 1))
     used = sums.item(-1) - sums.item(count - whole)
-    older: list[Message] = []
+    older: list[ListMessage] = []
     for event in events[: count - whole][::-1]:
         left = room - used // CHARS_PER_TOKEN
         if left <= LEAST_ROOM:
@@ -212,7 +212,7 @@ def _newest(
             ending = shortened(text, size - text, left)
             size, form = size - text + ending.chars, _form(ending, what)
         if (used + size) // CHARS_PER_TOKEN <= room:
-            older.append(Message(int(event), form))
+            older.append(ListMessage(int(event), form))
             used += size
     return (*view_of(ledger, reversed(older)), *_spans(shown, count - whole, count))
 

@@ -19,7 +19,7 @@ from guard_core.estimation.usage import CountedRun
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.lists import ITEMS, TOKENS, ListMemory, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import ITEMS, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.message_columns import of_the_user
 from guard_core.policies.pieces.messages import Costs
 from guard_core.policies.pieces.shared_settings import summary_budget
@@ -96,7 +96,7 @@ class OpenAiAgents(ProviderPolicy, StagedPolicy):
         answered = _is_answered(sizes.ledger)[sizes.at]
         return np.asarray(self.over(_candidates(sizes), self.limit(sizes.window)) & answered)
 
-    def compact(self, request: Request, state: ListMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         users = of_the_user(request.ledger, request.view) if self.is_session else ()
 
         def leaves(summary: Summary) -> View:

@@ -21,11 +21,11 @@ from guard_core.costs import CALL, HAS_REASONING, RESULT, TEXT
 from guard_core.errors import SettingError, SummaryFailed
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     SYSTEM_ROLE,
     Costs,
-    Message,
+    ListMessage,
     answered_by,
     calls_of,
     messages_of,
@@ -82,7 +82,7 @@ class History(NamedTuple):
     ends (`starts`); the characters up to each of its events (`chars`); which of the starts are places where the list
     may be cut (`is_cut`)."""
 
-    messages: list[Message]
+    messages: list[ListMessage]
     starts: list[int]
     chars: list[int]
     is_cut: list[bool]
@@ -130,7 +130,7 @@ class Condenser(ListPolicy):
         events = _event_counts(sizes)
         return {"sdk_events": events, "sdk_event_limit": np.full_like(events, self.settings.max_size)}
 
-    def reason(self, request: Request) -> str:
+    def reason(self, request: ListRequest) -> str:
         asked = _is_requested(request, self.settings)
         size = int(request.ledger.system_chars > 0) + EVENTS.view(request.ledger, request.view)
         reasons = (
@@ -140,8 +140,8 @@ class Condenser(ListPolicy):
         )
         return ", ".join(words for applies, words in reasons if applies)
 
-    def compact(self, request: Request, state: ListMemory) -> Outcome:
-        asked, done = _is_requested(request, self.settings), Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+    def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
+        asked, done = _is_requested(request, self.settings), ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         for _ in range(MOST_CONDENSATIONS):
             history = _history(request.ledger, messages_of(done.view), self.settings.tool_loops)
             must = asked or history.tokens > request.limit
@@ -157,7 +157,7 @@ class Condenser(ListPolicy):
             done, asked = more, False
         return done
 
-    def _condensed(self, request: Request, history: History, done: Outcome, *, asked: bool) -> Outcome:
+    def _condensed(self, request: ListRequest, history: History, done: ListOutcome, *, asked: bool) -> ListOutcome:
         """The list with some of its events summarised; held where that is not possible."""
         start = history.next_cut(self.settings.keep_first)
         stop = history.next_cut(history.size - self._suffix(request, history, asked=asked))
@@ -169,7 +169,7 @@ class Condenser(ListPolicy):
             return nothing
         return _summarised(request, history, done, start, stop)
 
-    def _suffix(self, request: Request, history: History, *, asked: bool) -> int:
+    def _suffix(self, request: ListRequest, history: History, *, asked: bool) -> int:
         """How many events stay at the end: the fewest that a reason asks for, before the cut moves to where it may be;
         below 0 where the first events alone are too many."""
         keep_first, suffixes = self.settings.keep_first, []
@@ -186,7 +186,7 @@ class Condenser(ListPolicy):
             suffixes.append(max(history.size - first - removed, 0))
         return min(suffixes)
 
-    def _reset(self, request: Request, history: History, held: Outcome) -> Outcome:
+    def _reset(self, request: ListRequest, history: History, held: ListOutcome) -> ListOutcome:
         """The list with all but a leading system prompt summarised, tried again while the summariser fails."""
         start = 0 if history.is_cut[0] else 1
         if start == len(history.messages):
@@ -214,12 +214,12 @@ def _event_counts(sizes: Sizes) -> Ints:
     return np.asarray(system + EVENTS.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from])
 
 
-def _is_requested(request: Request, settings: CondenserSettings) -> bool:
+def _is_requested(request: ListRequest, settings: CondenserSettings) -> bool:
     """Did the agent ask for a condensation."""
     return request.check.point is Point.ON_OVERFLOW or 0 < settings.request_at < request.counted
 
 
-def _history(ledger: Ledger, messages: list[Message], tool_loops: bool) -> History:
+def _history(ledger: Ledger, messages: list[ListMessage], tool_loops: bool) -> History:
     """A list as the library sees it. A system prompt that no event of the log holds is its first event."""
     sizes = [ledger.system_chars] if ledger.system_chars else []
     # No summary comes before the system prompt.
@@ -262,7 +262,7 @@ def _event_chars(ledger: Ledger) -> tuple[list[int], list[int]]:
     return lists
 
 
-def _summarised(request: Request, history: History, done: Outcome, start: int, stop: int) -> Outcome:
+def _summarised(request: ListRequest, history: History, done: ListOutcome, start: int, stop: int) -> ListOutcome:
     """The list with a summary of some messages at their place; held where the summariser fails."""
     ledger, messages = request.ledger, history.messages
     given = view_of(ledger, messages[start:stop])
@@ -271,11 +271,11 @@ def _summarised(request: Request, history: History, done: Outcome, start: int, s
     except SummaryFailed:
         state = msgspec.structs.replace(done.state, calls=done.state.calls + 1)
         return done._replace(state=state, held=SUMMARISER_FAILED)
-    inserted = Message(inserted=Synthetic("summary", summary.bytes, summary.text))
+    inserted = ListMessage(inserted=Synthetic("summary", summary.bytes, summary.text))
     after = view_of(ledger, [*messages[:start], inserted, *messages[stop:]])
     summarising: Pass = request.passed(given, after, summary_bytes=summary.bytes)
     state = msgspec.structs.replace(state, summary_bytes=summary.bytes)
-    return Outcome(after, state, (*done.passes, summarising))
+    return ListOutcome(after, state, (*done.passes, summarising))
 
 
 def condenser_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, Outcome, Request, failed
+from guard_core.policies.pieces.lists import MESSAGES, ListOutcome, ListRequest, failed
 from guard_core.policies.pieces.message_columns import between
 from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
 from guard_core.policies.pieces.shared_settings import summary_budget
@@ -174,13 +174,13 @@ class Truncation(_Reducer):
         cut = self.cut_of_log(asked.ledger, head.kept_from, asked.at.item(row))
         return NOTHING_TO_COMPACT if cut is None else Act(Head((), cut), state)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         rows = rows_of(request.ledger, request.view)
         system = _first(rows.roles == SYSTEM_ROLE)
         cut = self.cut(rows, 0, system)
         if cut is None:
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
-        return Outcome(_with_system(request.view, system, between(request.view, cut, len(rows.roles)), cut), state)
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return ListOutcome(_with_system(request.view, system, between(request.view, cut, len(rows.roles)), cut), state)
 
 
 class Summarization(_Reducer):
@@ -210,17 +210,17 @@ class Summarization(_Reducer):
         message = Synthetic(SUMMARY, summary.bytes, summary.text, Role.MODEL)
         return Act(Head((message,), cut), state, asked_for)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         rows, view = rows_of(request.ledger, request.view), request.view
         system = _first((rows.roles == SYSTEM_ROLE) & ~rows.summaries)
         begin = _first(~rows.summaries)
         begin = max(begin, 0)  # where all are summaries
         cut = self.cut(rows, begin, system)
         if cut is None:
-            return Outcome(view, state, held=NOTHING_TO_COMPACT)
+            return ListOutcome(view, state, held=NOTHING_TO_COMPACT)
         given = self._given(view, rows, 0 if self.settings.use_single_summary else begin, cut)
         if not given:
-            return Outcome(view, state, held=NOTHING_TO_COMPACT)
+            return ListOutcome(view, state, held=NOTHING_TO_COMPACT)
         try:
             summary, state = request.summarise(state, given, self.settings.summary_budget)
         except SummaryFailed as error:
@@ -229,7 +229,7 @@ class Summarization(_Reducer):
         message = Synthetic(SUMMARY, summary.bytes, summary.text, Role.MODEL)
         before = () if self.settings.use_single_summary else between(view, 0, begin)
         after = _with_system(view, system, (*before, message, *between(view, cut, len(rows.roles))), cut)
-        return Outcome(normal(after), state, (request.passed(given, after, summary_bytes=summary.bytes),))
+        return ListOutcome(normal(after), state, (request.passed(given, after, summary_bytes=summary.bytes),))
 
     def _given(self, view: View, rows: Rows, start: int, stop: int) -> View:
         """What the summariser is given: no system message, and no message with a call or result unless they are

@@ -20,7 +20,7 @@ from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Check, Decision, Quiet, Run
-from guard_core.policies.pieces.lists import TURNS, ListMemory, ListPolicy, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import TURNS, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
@@ -98,12 +98,12 @@ class SummarizeEveryNTurns(ListPolicy):
         """How many of the oldest observations are masked, the first one counted, which stays."""
         return (observations - self.settings.keep_observations) * (self.settings.keep_observations > 0)
 
-    def compact(self, request: Request, state: SummaryMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: SummaryMemory) -> ListOutcome:
         due = bool(self.over(np.array([request.counted]), request.limit)[0])
-        outcome = self._with_checkpoint(request, state) if due else Outcome(request.view, state)
+        outcome = self._with_checkpoint(request, state) if due else ListOutcome(request.view, state)
         return self._with_masks(request, outcome)
 
-    def _with_masks(self, request: Request, outcome: Outcome) -> Outcome:
+    def _with_masks(self, request: ListRequest, outcome: ListOutcome) -> ListOutcome:
         """The outcome with the old observations masked in the request."""
         ledger, messages = request.ledger, messages_of(outcome.view)
         places = [place for place, message in enumerate(messages) if role_of(ledger, message) in (USER, TOOL)]
@@ -115,7 +115,7 @@ class SummarizeEveryNTurns(ListPolicy):
         words = "" if outcome.passes else f"{len(masked):,} observations but the first and the newest are masked"
         return outcome._replace(sent=view_of(ledger, sent), reason=words, held=0)
 
-    def _with_checkpoint(self, request: Request, state: SummaryMemory) -> Outcome:
+    def _with_checkpoint(self, request: ListRequest, state: SummaryMemory) -> ListOutcome:
         """The list with a checkpoint of its oldest turns."""
         ledger, at = request.ledger, request.check.at
         starts = _turns(ledger)
@@ -129,7 +129,7 @@ class SummarizeEveryNTurns(ListPolicy):
             summary, asked = request.summarise(state, given, self.settings.summary_budget)
         except SummaryFailed:
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
-            return Outcome(request.view, failed, held=SUMMARISER_FAILED)
+            return ListOutcome(request.view, failed, held=SUMMARISER_FAILED)
         frame = f"Checkpoint for the last {self.settings.n} turns:\n"
         text = None if summary.text is None else frame + summary.text
         checkpoints = (*state.checkpoints, Synthetic("checkpoint", len(frame) + summary.bytes, text, Role.MODEL))
@@ -143,7 +143,7 @@ class SummarizeEveryNTurns(ListPolicy):
             watermark=stop,
             summary_bytes=summary.bytes,
         )
-        return Outcome(after, remembered, (request.passed(given, after, summary_bytes=summary.bytes),))
+        return ListOutcome(after, remembered, (request.passed(given, after, summary_bytes=summary.bytes),))
 
     def decide(self, check: Check, state: SummaryMemory) -> Decision:
         return super().decide(check, _with_all_checkpoints(state))

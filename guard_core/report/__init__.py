@@ -15,18 +15,18 @@ from guard_core.report.levels import LEVELS, at_level
 from guard_core.report.markdown import markdown
 from guard_core.report.sheet import sheet
 from guard_core.report.table_pages import tables_badge, tables_markdown, tables_page, tables_sheet
-from guard_core.report.tables import Line, Part, Table, TableReport
-from guard_core.report.verifying import Difference, verify, verify_document
+from guard_core.report.tables import ChartLine, Part, Table, TableReport
+from guard_core.report.verifying import WrongFigure, verify, verify_document
 
 __all__ = [
     "LEVELS",
-    "Difference",
-    "Line",
+    "ChartLine",
     "Options",
     "Part",
     "Report",
     "Table",
     "TableReport",
+    "WrongFigure",
     "at_level",
     "badge",
     "build",

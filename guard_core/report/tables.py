@@ -33,7 +33,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     most: int | None = None
 
 
-class Line(msgspec.Struct, frozen=True):
+class ChartLine(msgspec.Struct, frozen=True):
     """One line of a chart: prompt tokens over steps (from 0); of a long session the smallest and largest of each
     stretch. `marks` are the steps of its compactions."""
 
@@ -73,7 +73,7 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[Remark, ...] = ()
     sentences: tuple[str, ...]
     sessions: tuple[str, ...]
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ChartLine, ...] = ()
     tables: tuple[Table, ...]
     assumptions: tuple[str, ...]
     made: Made | msgspec.UnsetType = msgspec.UNSET  # of a part of one session

@@ -23,7 +23,7 @@ _OF_THE_AUTHOR = ("title", "remarks", "hidden", "digest")
 _OF_AN_ENGINE = ("digest", "engine_version")  # what differs wherever another version computed
 
 
-class Difference(NamedTuple):
+class WrongFigure(NamedTuple):
     """What of a report is not so: where in the document, what it says, and what is right."""
 
     place: str
@@ -42,7 +42,7 @@ class Difference(NamedTuple):
 class Verified(NamedTuple):
     """What came of a check: what is not so, and the version of the engine that made the report."""
 
-    differences: list[Difference]
+    differences: list[WrongFigure]
     engine_version: str
 
     @property
@@ -51,7 +51,7 @@ class Verified(NamedTuple):
         return self.engine_version == __version__
 
 
-def verify(report: Report | TableReport, sessions: Sequence[Session] | None = None) -> list[Difference]:
+def verify(report: Report | TableReport, sessions: Sequence[Session] | None = None) -> list[WrongFigure]:
     """What does not hold; empty where everything does (see `verify_document`)."""
     return verify_document(encode(report), sessions).differences
 
@@ -65,7 +65,7 @@ def verify_document(data: bytes, sessions: Sequence[Session] | None = None) -> V
     """
     is_tables = schema_of(data) == TABLES
     report = decode_tables(data) if is_tables else decode(data)
-    differences = [] if (digest := digest_of(data)) == report.digest else [Difference("digest", report.digest, digest)]
+    differences = [] if (digest := digest_of(data)) == report.digest else [WrongFigure("digest", report.digest, digest)]
     if isinstance(report, Report):
         differences += _of_bridges(report)
     if sessions is not None:
@@ -73,7 +73,7 @@ def verify_document(data: bytes, sessions: Sequence[Session] | None = None) -> V
     return Verified(differences, report.engine_version)
 
 
-def _against(report: Report | TableReport, document: dict[str, Any], sessions: Sequence[Session]) -> list[Difference]:
+def _against(report: Report | TableReport, document: dict[str, Any], sessions: Sequence[Session]) -> list[WrongFigure]:
     """What of a document is not as a report of its recording would say it."""
     make: Callable[[Session], Report | TableReport]
     if isinstance(report, Report):
@@ -86,7 +86,7 @@ def _against(report: Report | TableReport, document: dict[str, Any], sessions: S
         raise GuardError("a report of tables is about several sessions; it is checked without a recording")
     digests = [native.digest(session) for session in sessions]
     is_ours = report.engine_version == __version__
-    differences = [] if digest in digests else [Difference(place, digest, digests)]
+    differences = [] if digest in digests else [WrongFigure(place, digest, digests)]
     if differences and (is_ours or len(sessions) != 1):
         return differences
     session = sessions[0 if differences else digests.index(digest)]  # another version may have read the file otherwise
@@ -107,21 +107,21 @@ def _options(asked: Asked, level: str) -> Options:
     )
 
 
-def _of_bridges(report: Report) -> Iterator[Difference]:
+def _of_bridges(report: Report) -> Iterator[WrongFigure]:
     for side in report.sides:
         for item in side.compactions:
             if item.bridge is not None:
                 yield from _sums(f"sides.{side.name}.compactions.{item.index}.bridge", item.bridge)
                 after = sum(part.after for part in item.bridge.parts)
                 if after != item.after:
-                    yield Difference(f"sides.{side.name}.compactions.{item.index}.after", item.after, after)
+                    yield WrongFigure(f"sides.{side.name}.compactions.{item.index}.after", item.after, after)
 
 
-def _sums(place: str, bridge: Bridge) -> Iterator[Difference]:
+def _sums(place: str, bridge: Bridge) -> Iterator[WrongFigure]:
     for part in bridge.parts:
         after = part.before + part.grown - part.removed + part.inserted + part.unexplained
         if after != part.after:
-            yield Difference(f"{place}.{part.name}.after", part.after, after)
+            yield WrongFigure(f"{place}.{part.name}.after", part.after, after)
 
 
 def _figures(document: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class _Comparison(NamedTuple):
     is_redacted: bool
     is_ours: bool
 
-    def of(self, place: str, reported: Any, expected: Any) -> Iterator[Difference]:
+    def of(self, place: str, reported: Any, expected: Any) -> Iterator[WrongFigure]:
         """The leaves that differ."""
         if isinstance(reported, dict) and isinstance(expected, dict):
             pairs = [(str(key), reported.get(key), expected.get(key)) for key in self._keys(reported, expected)]
@@ -143,7 +143,7 @@ class _Comparison(NamedTuple):
             pairs = [(str(number), *pair) for number, pair in enumerate(zip(reported, expected, strict=True))]
         else:
             if reported != expected and not self._is_unlike(reported, expected):
-                yield Difference(place.removeprefix("."), reported, expected)
+                yield WrongFigure(place.removeprefix("."), reported, expected)
             return
         for name, left, right in pairs:
             yield from self.of(f"{place}.{name}", left, right)

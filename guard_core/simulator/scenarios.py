@@ -40,7 +40,7 @@ class Scenario(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Rule:
+class TurnRule:
     """What the turns number % every == offset bring: results by size, inline data, all in one chain or in parallel."""
 
     every: int = 1
@@ -55,16 +55,16 @@ class Rule:
 _ONCE = 10_000  # more turns than any scenario has: a rule for a single turn
 
 
-def _every(*results: int, every: int = 1, offset: int = 0, inline: tuple[int, ...] = ()) -> Rule:
-    return Rule(every, offset, results, inline)
+def _every(*results: int, every: int = 1, offset: int = 0, inline: tuple[int, ...] = ()) -> TurnRule:
+    return TurnRule(every, offset, results, inline)
 
 
-def _on(turn: int, *results: int, inline: tuple[int, ...] = ()) -> Rule:
-    return Rule(_ONCE, turn, results, inline)
+def _on(turn: int, *results: int, inline: tuple[int, ...] = ()) -> TurnRule:
+    return TurnRule(_ONCE, turn, results, inline)
 
 
 def _turn(
-    number: int, user: int, filler_bytes: int, rules: Iterable[Rule], names: tuple[str, ...], *, sequential: bool
+    number: int, user: int, filler_bytes: int, rules: Iterable[TurnRule], names: tuple[str, ...], *, sequential: bool
 ) -> Turn:
     """The first rule that applies says what tools return; inline data come from the first rule that has any."""
     fitting = [rule for rule in rules if rule.applies(number)]
@@ -96,7 +96,7 @@ def _simulation(  # noqa: PLR0913 - the columns of the table of scenarios
     ratio: float,
     system: int,
     user: int | tuple[int, ...],
-    rules: tuple[Rule, ...] = (),
+    rules: tuple[TurnRule, ...] = (),
     *,
     reply: int = defaults.SIMULATED_REPLY,
     sequential: bool = False,

@@ -21,7 +21,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 ANYONE, SIGNED_IN = "anyone", "signed in"
 
 
-class Rule(NamedTuple):
+class AddressRule(NamedTuple):
     """What reading an address needs, and what every other method: a role, SIGNED_IN or ANYONE. `scope`: a key with it
     may send there. A key with the scope "read" reads what a viewer reads."""
 
@@ -30,16 +30,16 @@ class Rule(NamedTuple):
     scope: str = ""
 
 
-OPEN = Rule(ANYONE, ANYONE)
-PERSONAL = Rule(SIGNED_IN, SIGNED_IN)  # of one's own account
-LOOK = Rule(Role.VIEWER, Role.VIEWER)  # a POST of it changes nothing that is stored for others
-WORK = Rule(Role.VIEWER, Role.EDITOR)
-FORM = Rule(Role.EDITOR, Role.EDITOR)  # a page that is nothing but a form
-SEND = Rule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.INGEST)
-SAY = Rule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.COMMENT)
-OWN = Rule(Role.OWNER, Role.OWNER)
+OPEN = AddressRule(ANYONE, ANYONE)
+PERSONAL = AddressRule(SIGNED_IN, SIGNED_IN)  # of one's own account
+LOOK = AddressRule(Role.VIEWER, Role.VIEWER)  # a POST of it changes nothing that is stored for others
+WORK = AddressRule(Role.VIEWER, Role.EDITOR)
+FORM = AddressRule(Role.EDITOR, Role.EDITOR)  # a page that is nothing but a form
+SEND = AddressRule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.INGEST)
+SAY = AddressRule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.COMMENT)
+OWN = AddressRule(Role.OWNER, Role.OWNER)
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, AddressRule] = {
     # the library
     "home": WORK,
     "search": LOOK,
@@ -187,7 +187,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-def rule_of(name: str) -> Rule | None:
+def rule_of(name: str) -> AddressRule | None:
     """The rule of an address by its full name; None where it has none."""
     namespace, colon, _ = name.partition(":")
     return RULES.get(name) or (RULES.get(namespace + colon) if colon else None)
@@ -227,7 +227,7 @@ def caller_of_session(user: Any, session: Any) -> Caller:
     return Caller(account=user, membership=memberships.current(user, session.get(memberships.CHOSEN)))
 
 
-def may(caller: Caller, rule: Rule, method: str) -> bool:
+def may(caller: Caller, rule: AddressRule, method: str) -> bool:
     """May this caller use an address with this rule."""
     needed = rule.look if method in SAFE else rule.change
     if needed == ANYONE:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.deprecation import MiddlewareMixin
 
 from inspector.accounts import access, limits
-from inspector.accounts.access import Caller, Rule
+from inspector.accounts.access import AddressRule, Caller
 from inspector.pages.errors.views import plain
 
 UNKNOWN, FORBIDDEN, TOO_MANY = 401, 403, 429
@@ -61,7 +61,7 @@ def too_many(request: HttpRequest, reason: str, wait: int) -> HttpResponse:
     return response
 
 
-def _refused(request: HttpRequest, caller: Caller, rule: Rule) -> HttpResponse:
+def _refused(request: HttpRequest, caller: Caller, rule: AddressRule) -> HttpResponse:
     if not caller.is_known:
         return _unknown(request)
     if caller.key is not None:

@@ -33,7 +33,7 @@ from inspector.streams.messages import (
     MOST_LINES,
     NAME,
     BadMessage,
-    Message,
+    StreamMessage,
     check_name,
     from_json,
     from_lines,
@@ -174,7 +174,7 @@ def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool
         return _answer(request, bad(error))
 
 
-def _message(body: bytes, kind: str, first: int, *, ended: bool) -> Message:
+def _message(body: bytes, kind: str, first: int, *, ended: bool) -> StreamMessage:
     return from_json(body) if kind == JSON else from_lines(body, first, ended=ended)
 
 

@@ -10,7 +10,7 @@ from inspector.ingest import live
 from inspector.models import Project
 from inspector.project.trouble import trouble_of
 from inspector.streams.machine import Conflict, Misfit, Refused
-from inspector.streams.messages import BadMessage, Message
+from inspector.streams.messages import BadMessage, StreamMessage
 
 OK, BAD, CONFLICT, GONE = 200, 400, 409, 410  # HTTP status
 
@@ -22,7 +22,7 @@ class Reply(NamedTuple):
     body: dict[str, Any]
 
 
-def reply_to(project: Project, name: str, message: Message) -> Reply:
+def reply_to(project: Project, name: str, message: StreamMessage) -> Reply:
     """Store a batch, and say what became of it."""
     try:
         taken = live.take(project, name, message)

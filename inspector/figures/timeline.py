@@ -106,20 +106,20 @@ class Timeline:
         """Is the window of the policy another than the recording's own."""
         return self.recorded_window not in (0, self.window)
 
-    def side(self, name: str) -> Side:
+    def side(self, name: str) -> TimelineSide:
         """What one side sent: "recorded" or "replayed". Where a recording has no counts at all, the heuristic estimate
         is shown under its own name; counts and estimates are never mixed in one line."""
         if name == "replayed" and self.replayed is not None:
             other = self.replayed
             name = "replayed prompt tokens (modelled)"
-            return Side(name, other.prompt_tokens, other.compactions, other.overflows, modelled=True)
+            return TimelineSide(name, other.prompt_tokens, other.compactions, other.overflows, modelled=True)
         if np.isnan(self.recorded).all():
-            return Side("heuristic estimate", self.heuristic, self.compactions, self.overflows)
-        return Side("recorded prompt tokens", self.recorded, self.compactions, self.overflows)
+            return TimelineSide("heuristic estimate", self.heuristic, self.compactions, self.overflows)
+        return TimelineSide("recorded prompt tokens", self.recorded, self.compactions, self.overflows)
 
 
 @dataclass(frozen=True)
-class Side:
+class TimelineSide:
     """What one side of a session sent, and its marks. `name` says what the numbers are."""
 
     name: str

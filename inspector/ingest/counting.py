@@ -30,7 +30,7 @@ from guard_core.windows.models import main_model
 from guard_core.windows.window_evidence import WindowJudgement, judge_session
 from inspector.ingest.continuation import Continuation
 from inspector.ingest.growth import LEAST_STORED, Added, StoredBeginning
-from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
+from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Progress, Read, ReaderMessage
 from inspector.ingest.reading.process import read_in_process
 from inspector.ingest.reading.reader import Options, read_here
 from inspector.ingest.unchanged import Reading
@@ -181,7 +181,7 @@ class _Intake:
         self._reading: Reading | None = Reading({})
         self._writer = None if continuation.grown else self._new_writer(continuation.recording)
 
-    def take(self, message: Message) -> None:
+    def take(self, message: ReaderMessage) -> None:
         match message:
             case Progress():
                 self._watch.reading(message.done, message.total)

@@ -37,8 +37,8 @@ from inspector.storage.assessment import assess
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
 from inspector.storage.writing import in_turn
-from inspector.streams.machine import DIGEST_BYTES, Answer, Misfit, digest, receive
-from inspector.streams.messages import MOST_LINES, Message
+from inspector.streams.machine import DIGEST_BYTES, Acknowledgement, Misfit, digest, receive
+from inspector.streams.messages import MOST_LINES, StreamMessage
 from inspector.webhooks import arising
 
 log = logging.getLogger(__name__)
@@ -57,15 +57,15 @@ class Deleted(Exception):
 class Taken(NamedTuple):
     """What a batch is answered with; `session` is None where its lines are not in a session yet."""
 
-    answer: Answer
+    answer: Acknowledgement
     session: Session | None
 
 
-def take(project: Project, name: str, message: Message) -> Taken:
+def take(project: Project, name: str, message: StreamMessage) -> Taken:
     """Store a batch, then take it over into its session. Raises machine.Refused and Deleted."""
     if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
         _check_not_purged(project, name)
-        return Taken(Answer(0, 0, 0), None)  # who only asks how far a stream is begins none
+        return Taken(Acknowledgement(0, 0, 0), None)  # who only asks how far a stream is begins none
     with in_turn():
         stream, row = _locked(project, name)
         lines = _Lines(stream, message.entries)

@@ -22,7 +22,7 @@ from inspector.project.routing import sockets  # noqa: E402
 from inspector.project.threads import RequestThreads  # noqa: E402
 
 
-class Request(ASGIRequest):
+class ReadableRequest(ASGIRequest):
     """Django's, without the exceptions that a content type raises in it before any of its own code can answer: one that
     cannot be read is none, and `readable` answers for an encoding in which Python cannot read the query."""
 
@@ -34,7 +34,7 @@ class Request(ASGIRequest):
             self._encoding = None
 
 
-django_application.request_class = Request
+django_application.request_class = ReadableRequest
 application = Lifespan(
     Proxies(
         ProtocolTypeRouter(

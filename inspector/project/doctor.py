@@ -15,7 +15,7 @@ SQLITE_WITHOUT_RACE = (3, 51, 3)
 PRIVATE = 0o077  # bits that nobody but the owner may have
 
 
-class Line(NamedTuple):
+class DoctorLine(NamedTuple):
     """One thing that was looked at."""
 
     state: str
@@ -40,7 +40,7 @@ def doctor() -> int:
     return int(bool(bad))
 
 
-def examined(check: Callable[[], None] | None = None) -> Iterator[Line]:
+def examined(check: Callable[[], None] | None = None) -> Iterator[DoctorLine]:
     """Everything, in the order in which it depends on one another. `check`: of the database file, by default that of
     a start."""
     yield from _program()
@@ -51,32 +51,34 @@ def examined(check: Callable[[], None] | None = None) -> Iterator[Line]:
     yield from _single_sign_on()
 
 
-def _program() -> Iterator[Line]:
+def _program() -> Iterator[DoctorLine]:
     from guard_core import __version__
 
-    yield Line(OK, "program", f"version {__version__}, Python {sys.version.split()[0]}")
+    yield DoctorLine(OK, "program", f"version {__version__}, Python {sys.version.split()[0]}")
     from guard_core.tokens.tokenizer import count
 
-    yield Line(OK, "tokenizer", f"its vocabulary is there (tokens of “compaction”: {count(['compaction'])[0]})")
+    yield DoctorLine(OK, "tokenizer", f"its vocabulary is there (tokens of “compaction”: {count(['compaction'])[0]})")
 
 
-def _settings() -> Iterator[Line]:
+def _settings() -> Iterator[DoctorLine]:
     from django.conf import settings
     from django.core.checks import run_checks
 
     messages = run_checks(include_deployment_checks=settings.SECURE)
     for message in messages:
-        yield Line(BAD if message.is_serious() else NOTE, "settings", " ".join(str(message.msg).split()))
+        yield DoctorLine(BAD if message.is_serious() else NOTE, "settings", " ".join(str(message.msg).split()))
     if not messages:
         mode, address = "on" if settings.TEAM else "off", settings.PUBLIC_URL or "no PUBLIC_URL"
-        yield Line(OK, "settings", f"team mode {mode}, {address}")
+        yield DoctorLine(OK, "settings", f"team mode {mode}, {address}")
     if settings.TEAM and not settings.SECURE and settings.BIND not in ("127.0.0.1", "::1", "localhost"):
-        yield Line(NOTE, "settings", "passwords travel without TLS: put a proxy in front, and set PUBLIC_URL=https://…")
+        yield DoctorLine(
+            NOTE, "settings", "passwords travel without TLS: put a proxy in front, and set PUBLIC_URL=https://…"
+        )
     if settings.SSO_HEADER and not settings.PROXIES:
-        yield Line(BAD, "settings", "SSO_HEADER is set without PROXIES, so that it is always ignored")
+        yield DoctorLine(BAD, "settings", "SSO_HEADER is set without PROXIES, so that it is always ignored")
 
 
-def _folder() -> Iterator[Line]:
+def _folder() -> Iterator[DoctorLine]:
     from django.conf import settings
 
     from inspector.data_folder.owner import serving
@@ -85,16 +87,16 @@ def _folder() -> Iterator[Line]:
     folder = Path(settings.DATA_DIR)
     for path in (folder, folder / "secret-key"):
         if path.exists() and path.stat().st_mode & PRIVATE:
-            yield Line(BAD, "data folder", f"{path} can be read by other users: chmod go= {path}")
+            yield DoctorLine(BAD, "data folder", f"{path} can be read by other users: chmod go= {path}")
     if not os.access(folder, os.W_OK):
-        yield Line(BAD, "data folder", f"{folder} cannot be written to")
+        yield DoctorLine(BAD, "data folder", f"{folder} cannot be written to")
     full = health.disk()
-    yield Line(BAD if full else OK, "disk", full or f"there is room in {folder}")
+    yield DoctorLine(BAD if full else OK, "disk", full or f"there is room in {folder}")
     holder = serving(folder)
-    yield Line(OK, "server", f"{holder} runs" if holder else "none runs on this data folder")
+    yield DoctorLine(OK, "server", f"{holder} runs" if holder else "none runs on this data folder")
 
 
-def _database(check: Callable[[], None] | None) -> Iterator[Line]:
+def _database(check: Callable[[], None] | None) -> Iterator[DoctorLine]:
     from django.conf import settings
     from django.db import Error, connection
 
@@ -107,26 +109,28 @@ def _database(check: Callable[[], None] | None) -> Iterator[Line]:
     if connection.vendor == "sqlite":
         is_new = sqlite3.sqlite_version_info >= SQLITE_WITHOUT_RACE
         words = "" if is_new else ", which has a race between two writers (fixed in 3.51.3): use PostgreSQL for a team"
-        yield Line(OK if is_new else NOTE, "SQLite", sqlite3.sqlite_version + words)
+        yield DoctorLine(OK if is_new else NOTE, "SQLite", sqlite3.sqlite_version + words)
     try:
         (check or opening.check)()
         if is_outdated():
-            yield Line(NOTE, "database", "its tables are older; the next start copies and upgrades it")
+            yield DoctorLine(NOTE, "database", "its tables are older; the next start copies and upgrades it")
             return
         files = Recording.unscoped.exclude(sha256__startswith=STREAM).order_by("-created")
         missing = [row.name for row in files[:1_000] if not row.path.exists()]
         lonely = settings.TEAM and not Account.objects.exists()
     except (Error, Refused) as error:
-        yield Line(BAD, "database", " ".join(str(error).split()))
+        yield DoctorLine(BAD, "database", " ".join(str(error).split()))
         return
-    yield Line(OK, "database", f"{connection.vendor} answers, and its tables are those of this version")
+    yield DoctorLine(OK, "database", f"{connection.vendor} answers, and its tables are those of this version")
     if missing:
-        yield Line(BAD, "recordings", f"the bytes of {len(missing):,} of the newest 1,000 are not in the data folder")
+        yield DoctorLine(
+            BAD, "recordings", f"the bytes of {len(missing):,} of the newest 1,000 are not in the data folder"
+        )
     if lonely:
-        yield Line(NOTE, "accounts", "there is none yet: the next start prints a link for creating the first one")
+        yield DoctorLine(NOTE, "accounts", "there is none yet: the next start prints a link for creating the first one")
 
 
-def _neighbours() -> Iterator[Line]:
+def _neighbours() -> Iterator[DoctorLine]:
     from django.conf import settings
 
     if not settings.REDIS_URL:
@@ -136,14 +140,14 @@ def _neighbours() -> Iterator[Line]:
 
         try:
             Redis.from_url(settings.REDIS_URL, socket_timeout=3, socket_connect_timeout=3).ping()
-            yield Line(OK, "Redis", "answers")
+            yield DoctorLine(OK, "Redis", "answers")
         except (RedisError, OSError) as error:
-            yield Line(BAD, "Redis", f"does not answer ({type(error).__name__}): pages learn of changes late")
+            yield DoctorLine(BAD, "Redis", f"does not answer ({type(error).__name__}): pages learn of changes late")
     except ImportError:
-        yield Line(BAD, "Redis", "REDIS_URL is set, but the extra `redis` is not installed")
+        yield DoctorLine(BAD, "Redis", "REDIS_URL is set, but the extra `redis` is not installed")
 
 
-def _single_sign_on() -> Iterator[Line]:
+def _single_sign_on() -> Iterator[DoctorLine]:
     from django.conf import settings
 
     from inspector.accounts import oidc
@@ -152,8 +156,8 @@ def _single_sign_on() -> Iterator[Line]:
         return
     try:
         oidc.begin("https://localhost/")  # which asks the provider to describe itself, and nothing more
-        yield Line(OK, "single sign-on", f"{settings.OIDC_ISSUER} answers")
+        yield DoctorLine(OK, "single sign-on", f"{settings.OIDC_ISSUER} answers")
     except oidc.Failed as failed:
-        yield Line(BAD, "single sign-on", f"{settings.OIDC_ISSUER}: {failed}")
+        yield DoctorLine(BAD, "single sign-on", f"{settings.OIDC_ISSUER}: {failed}")
     except ImportError:
         pass  # which the settings above have said

@@ -31,10 +31,10 @@ from inspector.replays.messages import (  # noqa: E402
     REPLAY,
     Ask,
     Failed,
-    Message,
     Page,
     Progress,
     Ready,
+    ReplayMessage,
     Task,
     read,
     write,
@@ -54,7 +54,7 @@ def main() -> int:
     """Replay one session, then answer requests for its pages until the pipe ends. Returns the exit code."""
     task = msgspec.json.decode(sys.argv[1], type=Task)
     os.nice(NICENESS)
-    asked: SimpleQueue[Message | None] = SimpleQueue()
+    asked: SimpleQueue[ReplayMessage | None] = SimpleQueue()
     thread = threading.Thread(target=_listen, args=(sys.stdin.buffer, asked), daemon=True)
 
     def listen() -> None:
@@ -71,7 +71,7 @@ def main() -> int:
     return 0
 
 
-def _listen(source: IO[bytes], asked: SimpleQueue[Message | None]) -> None:
+def _listen(source: IO[bytes], asked: SimpleQueue[ReplayMessage | None]) -> None:
     while (message := read(source)) is not None:
         asked.put(message)
     os._exit(0)  # the server is gone, or has no use for this process any more

@@ -10,7 +10,7 @@ from inspector.project.pipes import read_frame, write_frame
 from inspector.replays.choice import Choice
 
 
-class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ReplayMessage(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """One thing said."""
 
 
@@ -26,30 +26,30 @@ class Task(msgspec.Struct, frozen=True):
     work: str = REPLAY
 
 
-class Progress(Message, frozen=True):
+class Progress(ReplayMessage, frozen=True):
     """Steps replayed, of all."""
 
     done: int
     total: int
 
 
-class Ready(Message, frozen=True):
+class Ready(ReplayMessage, frozen=True):
     """The analysis is there; from now on pages can be asked for."""
 
 
-class Failed(Message, frozen=True):
+class Failed(ReplayMessage, frozen=True):
     """There will be no analysis: why, in words for a person."""
 
     words: str
 
 
-class Ask(Message, frozen=True):
+class Ask(ReplayMessage, frozen=True):
     """A page of the session: the text values of the request's META."""
 
     meta: dict[str, str]
 
 
-class Page(Message, frozen=True):
+class Page(ReplayMessage, frozen=True):
     """The answer to an Ask: whatever status the page has."""
 
     status: int
@@ -62,12 +62,12 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Progress | Ready | Failed | Ask | Page)
 
 
-def write(out: IO[bytes], message: Message) -> None:
+def write(out: IO[bytes], message: ReplayMessage) -> None:
     """Write one message to a pipe."""
     write_frame(out, _ENCODER.encode(message))
 
 
-def read(source: IO[bytes]) -> Message | None:
+def read(source: IO[bytes]) -> ReplayMessage | None:
     """The next message from a pipe; None at its end."""
     data = read_frame(source)
     return None if data is None else _DECODER.decode(data)

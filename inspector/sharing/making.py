@@ -42,7 +42,7 @@ PRIORITY = 5  # a person waits for it: before verdicts and sweeps
 NAMES = ("report.html", "report.json", "report.csv", "report.md", "badge.svg")
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ShareRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a share is to hold; `options` of the report of a session, None for tables that a page has computed;
     `part` is the one compaction or decision of the session that is shared, None for all of it. `hide` are texts that
     are hidden besides the known kinds; `kept` keys of values, and kinds, that are not hidden."""
@@ -82,7 +82,7 @@ class Reports(LeasedJob[Share]):
 REPORTS = Reports()
 
 
-def ask_for(project: Project, session: Session, request: Request, lifetime: timedelta, password: str) -> Share:
+def ask_for(project: Project, session: Session, request: ShareRequest, lifetime: timedelta, password: str) -> Share:
     """A new share and its job, in one transaction. `password` is hashed, "" for none."""
     with transaction.atomic():
         share = Share.objects.of(project).create(
@@ -98,7 +98,9 @@ def ask_for(project: Project, session: Session, request: Request, lifetime: time
     return share
 
 
-def keep_tables(project: Project, report: TableReport, request: Request, lifetime: timedelta, password: str) -> Share:
+def keep_tables(
+    project: Project, report: TableReport, request: ShareRequest, lifetime: timedelta, password: str
+) -> Share:
     """A new share of tables that a page has computed: a draft, to be reviewed. `password` as above."""
     report = msgspec.structs.replace(report, title=request.title, remarks=request.remarks)
     with transaction.atomic():
@@ -132,7 +134,7 @@ def make_report(key: str) -> None:
         raise
 
 
-def _draft(row: Session, request: Request) -> Draft:
+def _draft(row: Session, request: ShareRequest) -> Draft:
     convert.ensure_current(row)
     session, ledger, options = convert.load_session(row), convert.load_ledger(row), request.options or Options()
     facts = Facts(
@@ -158,9 +160,9 @@ def _draft(row: Session, request: Request) -> Draft:
     return Draft(sealed(report), redactor.known)
 
 
-def request_of(share: Share) -> Request:
+def request_of(share: Share) -> ShareRequest:
     """What a share was asked to hold."""
-    return msgspec.json.decode(bytes(share.request), type=Request)
+    return msgspec.json.decode(bytes(share.request), type=ShareRequest)
 
 
 def reviewed(share: Share) -> tuple[Report | TableReport, list[Entry]]:

@@ -23,7 +23,7 @@ class Batch(NamedTuple):
     lines: tuple[bytes, ...]
 
 
-class Answer(NamedTuple):
+class Acknowledgement(NamedTuple):
     """`acknowledged` lines are stored: those with the numbers below it. Of the batch so many were `stored` now, and so
     many `repeated`."""
 
@@ -84,7 +84,7 @@ def digest(line: bytes) -> bytes:
     return hashlib.blake2b(line, digest_size=DIGEST_BYTES).digest()
 
 
-def receive(store: Store, batch: Batch) -> Answer:
+def receive(store: Store, batch: Batch) -> Acknowledgement:
     """Store what is new of a batch. Raises Refused."""
     expected = store.received()
     if batch.first > expected:
@@ -97,4 +97,4 @@ def receive(store: Store, batch: Batch) -> Answer:
     new = batch.lines[repeated:]
     if new:
         store.add(expected, new)
-    return Answer(expected + len(new), len(new), repeated)
+    return Acknowledgement(expected + len(new), len(new), repeated)

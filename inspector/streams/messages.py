@@ -34,7 +34,7 @@ class BadMessage(Exception):
         self.index = index
 
 
-class Message(NamedTuple):
+class StreamMessage(NamedTuple):
     """A batch, what its lines hold, and whether the agent has ended with it."""
 
     batch: Batch
@@ -49,7 +49,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def from_json(body: bytes) -> Message:
+def from_json(body: bytes) -> StreamMessage:
     """A message that is one JSON object. Raises BadMessage."""
     value = _decoded(body, None)
     if not isinstance(value, dict) or not value.keys() <= KEYS or "first" not in value:
@@ -60,14 +60,14 @@ def from_json(body: bytes) -> Message:
     return _message(value["first"], lines, ended=ended)
 
 
-def from_lines(body: bytes, first: object, *, ended: bool = False) -> Message:
+def from_lines(body: bytes, first: object, *, ended: bool = False) -> StreamMessage:
     """A message that is lines. Raises BadMessage."""
     lines = [line for line in body.split(b"\n") if line.strip(b" \t\r")]
     _check_count(len(lines))
     return _message(first, [_decoded(line, index) for index, line in enumerate(lines)], ended=ended)
 
 
-def _message(first: object, lines: list[Any], *, ended: bool) -> Message:
+def _message(first: object, lines: list[Any], *, ended: bool) -> StreamMessage:
     if isinstance(first, float) and first.is_integer():
         first = int(first)  # JSON Schema counts 12.0 as an integer, too
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= HIGHEST:
@@ -76,7 +76,7 @@ def _message(first: object, lines: list[Any], *, ended: bool) -> Message:
     ordered = msgspec.to_builtins(lines, order="deterministic")  # keys in one order, as lines are stored and read again
     taken = [_kept(line, index) for index, line in enumerate(ordered)]
     batch = Batch(first, tuple(msgspec.json.encode(line) for line, _ in taken))
-    return Message(batch, tuple(entry for _, entry in taken), ended)
+    return StreamMessage(batch, tuple(entry for _, entry in taken), ended)
 
 
 def _kept(line: Any, index: int) -> tuple[JSON, Entry]:

@@ -30,7 +30,7 @@ class Changed(Exception):
     """
 
 
-class Answer(NamedTuple):
+class SentFile(NamedTuple):
     """What became of a file: where its session is, or why it was refused."""
 
     url: str = ""
@@ -49,12 +49,12 @@ class Server:
         self._cookie = self._token = ""
         self._key = key
 
-    def send(self, path: Path) -> Answer:
+    def send(self, path: Path) -> SentFile:
         """Send what is whole of a file. Raises Away, and OSError where the file cannot be read."""
         if not (self._token or self._key):
             self._greet()
         if not whole_size(path):
-            return Answer(refused="no whole line yet")
+            return SentFile(refused="no whole line yet")
         status, body = self._post(path)
         if status == http.client.FORBIDDEN and not self._key:  # the server was started anew with another key
             self._greet()
@@ -141,13 +141,13 @@ def _quoted(name: str) -> str:
     return "".join(char if char.isprintable() and char not in '"\\\r\n' else "_" for char in name)
 
 
-def _read(answer: Any, origin: str) -> Answer:
+def _read(answer: Any, origin: str) -> SentFile:
     imports = answer.get("imports") if isinstance(answer, dict) else None
     if not imports:
         aside = (answer.get("aside") or [{}])[0] if isinstance(answer, dict) else {}
         reason = answer.get("error") if isinstance(answer, dict) else ""
-        return Answer(refused=str(reason or aside.get("reason") or "it was not taken"))
+        return SentFile(refused=str(reason or aside.get("reason") or "it was not taken"))
     first = imports[0]
     if first.get("error"):
-        return Answer(refused=str(first["error"]))
-    return Answer(url=origin + str(first.get("url", "")))
+        return SentFile(refused=str(first["error"]))
+    return SentFile(url=origin + str(first.get("url", "")))

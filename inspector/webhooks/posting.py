@@ -23,7 +23,7 @@ GONE = 410
 BUSY = (408, 425, 429)  # Request Timeout, Too Early, Too Many Requests: the same message may be accepted later
 
 
-class Outcome(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """What became of an attempt, in words; the HTTP status, 0 without an answer."""
 
     status: int
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
         return 400 <= self.status < 500 and self.status not in BUSY
 
 
-def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOTAL_SECONDS) -> Outcome:
+def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOTAL_SECONDS) -> AttemptOutcome:
     """Send a message. Never raises for what an address or a receiver does."""
     clock = _Clock(seconds)
     try:
@@ -48,20 +48,20 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOT
         with _connected(target, clock) as connection:
             status = _exchange(connection, target, headers, body, clock)
     except NotAllowed as error:
-        return Outcome(0, str(error))
+        return AttemptOutcome(0, str(error))
     except TimeoutError:
-        return Outcome(0, f"No answer within {seconds:g} seconds.")
+        return AttemptOutcome(0, f"No answer within {seconds:g} seconds.")
     except socket.gaierror:
-        return Outcome(0, f"The name {target.host} has no address.")
+        return AttemptOutcome(0, f"The name {target.host} has no address.")
     except ssl.SSLError as error:
-        return Outcome(0, f"No safe connection (TLS): {error.reason or error.__class__.__name__}.")
+        return AttemptOutcome(0, f"No safe connection (TLS): {error.reason or error.__class__.__name__}.")
     except h11.RemoteProtocolError:
-        return Outcome(0, "The answer is not HTTP, or was cut off.")
+        return AttemptOutcome(0, "The answer is not HTTP, or was cut off.")
     except OSError as error:
-        return Outcome(0, f"No connection: {error.strerror or error.__class__.__name__}.")
+        return AttemptOutcome(0, f"No connection: {error.strerror or error.__class__.__name__}.")
     if 300 <= status < 400:
-        return Outcome(status, f"HTTP {status}: redirects are not followed; use the final address.")
-    return Outcome(status, f"HTTP {status}.")
+        return AttemptOutcome(status, f"HTTP {status}: redirects are not followed; use the final address.")
+    return AttemptOutcome(status, f"HTTP {status}.")
 
 
 class _Clock:

@@ -185,7 +185,7 @@ def role_of(message: Event) -> str:
     return {Role.USER: "user", Role.MODEL: "assistant", Role.SYSTEM: "system"}[message.role]
 
 
-class Difference(NamedTuple):
+class ViewMismatch(NamedTuple):
     """What differs between two views, and the two values, which are never the same."""
 
     what: str
@@ -193,18 +193,18 @@ class Difference(NamedTuple):
     got: Any
 
 
-def difference(expected: list[Shown], got: list[Shown], events: tuple[Event, ...]) -> Difference | None:
+def difference(expected: list[Shown], got: list[Shown], events: tuple[Event, ...]) -> ViewMismatch | None:
     """The first difference between two views; `events` are the script's messages."""
     for place, (theirs, ours) in enumerate(zip(expected, got, strict=False)):
         difference = _message_difference(theirs, ours, events)
         if difference is not None:
             return difference._replace(what=f"message {place} of the view, {difference.what}")
     if len(expected) != len(got):
-        return Difference("messages in the view", len(expected), len(got))
+        return ViewMismatch("messages in the view", len(expected), len(got))
     return None
 
 
-def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -> Difference | None:
+def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -> ViewMismatch | None:
     """What differs between two messages.
 
     A rewritten message whose marker is gone is an inserted one in the files, so that one of the two may be inserted.
@@ -214,9 +214,9 @@ def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -
         return None
     if theirs.index >= 0 and ours.index >= 0 and not _are_alike(_facts(theirs, events), _facts(ours, events)):
         if theirs.index != ours.index:
-            return Difference("which message", str(theirs), str(ours))
+            return ViewMismatch("which message", str(theirs), str(ours))
         if theirs.is_verbatim or ours.is_verbatim:
-            return Difference("whether it is rewritten", str(theirs), str(ours))
+            return ViewMismatch("whether it is rewritten", str(theirs), str(ours))
     return _fact_difference(_facts(theirs, events), _facts(ours, events))
 
 
@@ -233,8 +233,8 @@ def _are_alike(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
     return "sha" in theirs and "sha" in ours and _fact_difference(theirs, ours) is None
 
 
-def _fact_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> Difference | None:
+def _fact_difference(theirs: dict[str, Any], ours: dict[str, Any]) -> ViewMismatch | None:
     for name in COMPARED:
         if name in theirs and name in ours and theirs[name] != ours[name]:
-            return Difference(name, theirs[name], ours[name])
+            return ViewMismatch(name, theirs[name], ours[name])
     return None

@@ -23,7 +23,7 @@ from guard_core.policies.agent_framework.groups import (
     run_starts,
     tokens_in,
 )
-from guard_core.policies.agent_framework.runs import Rule, walked
+from guard_core.policies.agent_framework.runs import GroupRule, walked
 from guard_core.policies.agent_framework.strategies import (
     Summarising,
     Work,
@@ -39,7 +39,7 @@ from guard_core.policies.agent_framework.strategies import (
     without_oldest,
     without_tool_groups,
 )
-from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import Costs
 from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy, Walked
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column, Head
@@ -92,14 +92,14 @@ class AgentFrameworkPolicy(StagedPolicy):
     def worked(self, work: Work) -> Work:
         """What the strategy makes of the list."""
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         included = Included(request.view, state.inserted, state.added)
         work = self.worked(Work(request, state, included, self.settings.id_prefix))
         view, state = work.included.view, work.state
         if not work.changed:
-            return Outcome(view, state, held=SUMMARISER_FAILED if work.failed else NOTHING_TO_COMPACT)
+            return ListOutcome(view, state, held=SUMMARISER_FAILED if work.failed else NOTHING_TO_COMPACT)
         state = msgspec.structs.replace(state, inserted=work.included.inserted, added=work.included.added)
-        return Outcome(view, state, work.passes)
+        return ListOutcome(view, state, work.passes)
 
 
 class Truncation(AgentFrameworkPolicy):
@@ -188,7 +188,7 @@ class SelectiveToolCall(_ToolGroups):
         return without_tool_groups(work, self.settings.keep_last_tool_call_groups)
 
     def walked(self, asked: Asked) -> Walked | None:
-        rule = Rule(self.settings.keep_last_tool_call_groups, collapses=False, limit=self.limit(asked.run.window))
+        rule = GroupRule(self.settings.keep_last_tool_call_groups, collapses=False, limit=self.limit(asked.run.window))
         return walked(self, rule, asked)
 
 
@@ -201,7 +201,7 @@ class ToolResult(_ToolGroups):
         return collapsed_tool_groups(work, self.settings.keep_last_tool_call_groups)
 
     def walked(self, asked: Asked) -> Walked | None:
-        rule = Rule(self.settings.keep_last_tool_call_groups, collapses=True, limit=self.limit(asked.run.window))
+        rule = GroupRule(self.settings.keep_last_tool_call_groups, collapses=True, limit=self.limit(asked.run.window))
         return walked(self, rule, asked)
 
 
@@ -281,7 +281,7 @@ class ContextWindow(AgentFrameworkPolicy):
     def walked(self, asked: Asked) -> Walked | None:
         window, keep = asked.run.window, self.settings.keep_last_tool_call_groups
         most = self._share(window, self.settings.truncation_threshold)
-        return walked(self, Rule(keep, collapses=True, limit=self.limit(window), by_tokens=True, most=most), asked)
+        return walked(self, GroupRule(keep, collapses=True, limit=self.limit(window), by_tokens=True, most=most), asked)
 
 
 class TokenBudget(AgentFrameworkPolicy):

@@ -23,7 +23,7 @@ from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Span, View, followed
 
 
-class Rule(NamedTuple):
+class GroupRule(NamedTuple):
     """What is done to tool groups: the newest `keep` stay, the others become messages (`collapses`) or go. It acts over
     `limit`, of the list's tokens (`by_tokens`) or of its tool groups; a list that then has more than `most` tokens
     (-1: any number) is changed in another way, too."""
@@ -62,7 +62,7 @@ class Numbers(NamedTuple):
     held: Ints
 
 
-def walked(policy: ListPolicy, rule: Rule, asked: Asked) -> Walked | None:
+def walked(policy: ListPolicy, rule: GroupRule, asked: Asked) -> Walked | None:
     """What is done in a run of steps; None where it has to be looked at step by step."""
     ledger, at, state = asked.ledger, asked.at, asked.state
     last = state.head[-1] if state.head else None
@@ -80,7 +80,7 @@ def walked(policy: ListPolicy, rule: Rule, asked: Asked) -> Walked | None:
     return _walked(policy, rule, asked, ends, numbers)
 
 
-def _ends(policy: ListPolicy, rule: Rule, asked: Asked, at: int) -> Ends | None:
+def _ends(policy: ListPolicy, rule: GroupRule, asked: Asked, at: int) -> Ends | None:
     """The open end of a list up to event `at`; None where groups are not runs of neighbours."""
     run, state = asked.run, asked.state
     ledger, runs, begin = run.ledger, runs_of(run.ledger), state.kept_from
@@ -117,7 +117,7 @@ def _saved(prefix: Ints, starts: Ints, stops: Ints, instead: list[int]) -> Ints:
     return np.append(0, np.cumsum(less - np.array(instead, dtype=np.int64) if instead else less))
 
 
-def _decided(rule: Rule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers:
+def _decided(rule: GroupRule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers:
     """What is done at each step, up to one at which more than that is done."""
     before, after, held, dropped = [], [], [], 0
     for size, count in zip(tokens.tolist(), groups.tolist(), strict=True):
@@ -135,7 +135,7 @@ def _decided(rule: Rule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers:
     return Numbers(tokens[: len(held)], groups[: len(held)], *rows)
 
 
-def _walked(policy: ListPolicy, rule: Rule, asked: Asked, ends: Ends, numbers: Numbers) -> Walked:
+def _walked(policy: ListPolicy, rule: GroupRule, asked: Asked, ends: Ends, numbers: Numbers) -> Walked:
     """The stages of a run, of which each has more groups gone."""
     run, start, state = asked.run, asked.start, asked.state
     tokens, groups, before, after, held = numbers

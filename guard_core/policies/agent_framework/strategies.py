@@ -38,7 +38,7 @@ from guard_core.policies.agent_framework.groups import (
     is_each_a_run,
     tokens_in,
 )
-from guard_core.policies.pieces.lists import Request
+from guard_core.policies.pieces.lists import ListRequest
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summary
 from guard_core.trace import Pass
@@ -57,7 +57,7 @@ class Work:
     """A list on its way through some steps. `request` is what the policy was asked, `passes` the steps that changed
     something or asked the summariser, which `failed` or gave nothing."""
 
-    request: Request
+    request: ListRequest
     state: Any
     included: Included
     id_prefix: str

@@ -17,8 +17,17 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.google_adk.sizes import EMPTY_JSON, ESTIMATE, JSON, RELAYED, summary_json
 from guard_core.policies.pieces.groups import Group, groups_of
-from guard_core.policies.pieces.lists import TOKENS, TURNS, ListMemory, ListPolicy, Outcome, Request, Sizes, without
-from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, Message, answered_by, calls_of, roles_of
+from guard_core.policies.pieces.lists import (
+    TOKENS,
+    TURNS,
+    ListMemory,
+    ListOutcome,
+    ListPolicy,
+    ListRequest,
+    Sizes,
+    without,
+)
+from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, ListMessage, answered_by, calls_of, roles_of
 from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
 from guard_core.summaries.base import Summary
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head, Pass
@@ -68,8 +77,8 @@ class AdkCompaction(ListPolicy):
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
         return np.asarray((counted >= limit) & (counted > 0) & (limit > 0))
 
-    def compact(self, request: Request, state: Any) -> Outcome:
-        done = Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
+        done = ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         if self.settings.token_threshold and self._is_over_threshold(request, state):
             done = self._summarised(request, state, *_old_events(request, state, self.settings.event_retention_size))
         if done.passes or request.check.point is not Point.END_OF_TURN or not self.settings.compaction_interval:
@@ -77,7 +86,7 @@ class AdkCompaction(ListPolicy):
         groups = self._old_turns(request.ledger, request.check.at, state)
         return self._summarised(request, done.state, groups, None)
 
-    def _is_over_threshold(self, request: Request, state: Any) -> bool:
+    def _is_over_threshold(self, request: ListRequest, state: Any) -> bool:
         counted = request.counted
         if request.check.point is Point.END_OF_TURN and state.as_of < 0:
             counted = RELAYED.view(request.ledger, request.view) // 4
@@ -106,23 +115,23 @@ class AdkCompaction(ListPolicy):
             return []
         overlapping = max(0, new - self.settings.overlap_size)
         first = int(begins[overlapping]) if overlapping else 0
-        groups = groups_of(ledger, [Message(event) for event in range(first, at)])
+        groups = groups_of(ledger, [ListMessage(event) for event in range(first, at)])
         return _self_contained(ledger, groups, at)
 
-    def _summarised(self, request: Request, state: Any, groups: list[Group], seed: Covered | None) -> Outcome:
+    def _summarised(self, request: ListRequest, state: Any, groups: list[Group], seed: Covered | None) -> ListOutcome:
         """A range of events covered by a summary, with the earlier summary that it continues."""
         ledger, at = request.ledger, request.check.at
         new = _next(ledger, groups, seed, state, at)
         if new is None:
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         try:
             summary, state = request.summarise(state, new.given, OUTPUT_TOKENS)
         except SummaryFailed:
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
-            return Outcome(request.view, failed, held=SUMMARISER_FAILED)
+            return ListOutcome(request.view, failed, held=SUMMARISER_FAILED)
         after, state = self._covered(ledger, at, new, summary, state)
         record: Pass = request.passed(new.given, after, summary_bytes=summary.bytes, empty=not summary.bytes)
-        return Outcome(after, state, (record,))
+        return ListOutcome(after, state, (record,))
 
     def _covered(self, ledger: Ledger, at: int, new: _Next, summary: Summary, state: Any) -> tuple[View, Any]:
         """The list over `at` events once a range has its summary, and what is remembered then."""
@@ -350,7 +359,7 @@ def _is_worth_it(
     return before - after > previous
 
 
-def _old_events(request: Request, state: Any, retained: int) -> tuple[list[Group], Covered | None]:
+def _old_events(request: ListRequest, state: Any, retained: int) -> tuple[list[Group], Covered | None]:
     """The events since the newest summary but for the newest, and that summary."""
     ledger, at = request.ledger, request.check.at
     latest = state.covered[-1] if state.covered else None
@@ -365,7 +374,7 @@ def _with_errors(ledger: Ledger, latest: Covered | None, at: int) -> list[Group]
     """The events since the newest summary. A call that failed leaves an event with its error, a group without
     messages (measured by running 2.13.0)."""
     start = latest.stop if latest else 0
-    groups = groups_of(ledger, [Message(event) for event in range(start, at)])
+    groups = groups_of(ledger, [ListMessage(event) for event in range(start, at)])
     failed = [event for event in _failed_calls(ledger) if start <= event < at]
     if latest and latest.with_error and failed and failed[0] == start:
         failed = failed[1:]

@@ -13,12 +13,12 @@ from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.forms import Removed, Replaced, WithoutCalls, brings_form
 from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import COSTS, NO_TOOLS, InspectPolicy, Step, tokens_of
-from guard_core.policies.pieces.lists import ListMemory, Request, Sizes
+from guard_core.policies.pieces.lists import ListMemory, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
     USER,
-    Message,
+    ListMessage,
     answered_by,
     calls_of,
     messages_of,
@@ -95,10 +95,10 @@ class InspectEdit(InspectPolicy):
         begun[begun] = last != ASSISTANT  # an answer at the end is dropped
         return np.asarray((least > limit) & begun)
 
-    def begun(self, request: Request, state: EditMemory) -> View:
+    def begun(self, request: ListRequest, state: EditMemory) -> View:
         return (*state.attempt, *parted_at(request.view, state.settled)[1]) if state.attempt else request.view
 
-    def applied(self, request: Request, state: EditMemory, view: View) -> Step:
+    def applied(self, request: ListRequest, state: EditMemory, view: View) -> Step:
         ledger = request.ledger
         before, messages = _unsettled(ledger, state, view)
         after = self._edited(ledger, messages)
@@ -107,7 +107,7 @@ class InspectEdit(InspectPolicy):
         edited = view_of(ledger, after, before)
         return Step(edited, state, request.passed((), edited))
 
-    def remembered(self, request: Request, state: EditMemory, view: View) -> EditMemory:
+    def remembered(self, request: ListRequest, state: EditMemory, view: View) -> EditMemory:
         """Settled is what comes before everything that is still whole because it is among the newest."""
         ledger, at = request.ledger, request.check.at
         _, messages = _unsettled(ledger, state, view)
@@ -118,11 +118,11 @@ class InspectEdit(InspectPolicy):
         newest += [message.event for message in messages[-1:]]
         return msgspec.structs.replace(state, settled=min(newest, default=0), settled_at=at, attempt=())
 
-    def failed(self, request: Request, state: EditMemory, view: View) -> EditMemory:
+    def failed(self, request: ListRequest, state: EditMemory, view: View) -> EditMemory:
         settled = self.remembered(request, state, view)
         return msgspec.structs.replace(settled, attempt=parted_at(view, settled.settled)[0])
 
-    def _edited(self, ledger: Ledger, messages: list[Message]) -> list[Message]:
+    def _edited(self, ledger: Ledger, messages: list[ListMessage]) -> list[ListMessage]:
         """The strategy over a list, or over its end where the rest is settled."""
         after = self._without_reasoning(ledger, messages)
         uses = self._tool_uses(ledger, after)
@@ -137,7 +137,7 @@ class InspectEdit(InspectPolicy):
             after.pop()
         return after
 
-    def _without_reasoning(self, ledger: Ledger, messages: list[Message]) -> list[Message]:
+    def _without_reasoning(self, ledger: Ledger, messages: list[ListMessage]) -> list[ListMessage]:
         after, answers = list(messages), 0
         for place in range(len(after) - 1, -1, -1):
             message = after[place]
@@ -147,7 +147,7 @@ class InspectEdit(InspectPolicy):
                     after[place] = message.joined(WITHOUT_REASONING)
         return after
 
-    def _tool_uses(self, ledger: Ledger, messages: list[Message]) -> list[ToolUse]:
+    def _tool_uses(self, ledger: Ledger, messages: list[ListMessage]) -> list[ToolUse]:
         """The calls that have a result and may be cleared, in the order of the calls."""
         names = (name.strip() for name in self.settings.exclude_tools.split(","))
         excluded = {tool_key(name) for name in (*names, TOOL_SEARCH) if name}
@@ -167,14 +167,14 @@ class InspectEdit(InspectPolicy):
         return uses
 
 
-def _has_reasoning(ledger: Ledger, message: Message) -> bool:
+def _has_reasoning(ledger: Ledger, message: ListMessage) -> bool:
     """Is it an answer that still has its reasoning."""
     if role_of(ledger, message) != ASSISTANT or message.event < 0 or WITHOUT_REASONING in message.form:
         return False
     return bool(ledger.events["flags"].item(message.event) & HAS_REASONING)
 
 
-def _unsettled(ledger: Ledger, state: EditMemory, view: View) -> tuple[View, list[Message]]:
+def _unsettled(ledger: Ledger, state: EditMemory, view: View) -> tuple[View, list[ListMessage]]:
     """The settled part of a list, and the messages behind it."""
     before, rest = parted_at(view, state.settled)
     messages = messages_of(rest)
@@ -185,7 +185,7 @@ def _unsettled(ledger: Ledger, state: EditMemory, view: View) -> tuple[View, lis
     return before, messages
 
 
-def _results_cleared(ledger: Ledger, messages: list[Message], uses: list[ToolUse]) -> list[Message]:
+def _results_cleared(ledger: Ledger, messages: list[ListMessage], uses: list[ToolUse]) -> list[ListMessage]:
     after = list(messages)
     for use in uses:
         message = after[use.result_at]
@@ -196,10 +196,10 @@ def _results_cleared(ledger: Ledger, messages: list[Message], uses: list[ToolUse
     return after
 
 
-def _removed(ledger: Ledger, messages: list[Message], uses: list[ToolUse]) -> list[Message]:
+def _removed(ledger: Ledger, messages: list[ListMessage], uses: list[ToolUse]) -> list[ListMessage]:
     """The results removed, and their calls replaced by notes. Of an event with several results, each of which is a
     message of its own in Inspect, the others stay."""
-    after: list[Message | None] = list(messages)
+    after: list[ListMessage | None] = list(messages)
     calls: dict[int, list[int]] = {}
     results: dict[int, list[int]] = {}
     for use in uses:

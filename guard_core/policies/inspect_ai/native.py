@@ -12,7 +12,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import InspectPolicy, Step
 from guard_core.policies.inspect_ai.settings import ANTHROPIC, OPENAI, AutoSettings, NativeSettings
 from guard_core.policies.inspect_ai.summary import InspectSummary
-from guard_core.policies.pieces.lists import Request
+from guard_core.policies.pieces.lists import ListRequest
 from guard_core.policies.pieces.message_columns import of_the_user
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, messages_of, role_of, view_of
 from guard_core.policies.providers.compaction import BLOCK, LEAST_TRIGGER, OPAQUE
@@ -28,7 +28,7 @@ class InspectNative(InspectPolicy):
     name: ClassVar[str] = "inspect-native"
     settings: NativeSettings
 
-    def applied(self, request: Request, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
         return natively(self, request, state, view)
 
 
@@ -38,14 +38,14 @@ class InspectAuto(InspectSummary):
     name: ClassVar[str] = "inspect-auto"
     settings: AutoSettings
 
-    def applied(self, request: Request, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
         try:
             return natively(self, request, state, view)
         except SummaryFailed:
             return super().applied(request, state, view)
 
 
-def natively(policy: InspectNative | InspectAuto, request: Request, state: Any, view: View) -> Step:
+def natively(policy: InspectNative | InspectAuto, request: ListRequest, state: Any, view: View) -> Step:
     """One compaction by the provider. Raises SummaryFailed where it has none, or does not compact so few tokens."""
     ledger, settings = request.ledger, policy.settings
     if settings.provider not in (ANTHROPIC, OPENAI):
@@ -66,7 +66,7 @@ def _first_system(ledger: Ledger, view: View) -> View:
     return view_of(ledger, (message for message in first if role_of(ledger, message) == SYSTEM_ROLE))
 
 
-def _left(request: Request, provider: str, view: View, summary: Summary) -> View:
+def _left(request: ListRequest, provider: str, view: View, summary: Summary) -> View:
     """What a provider leaves: Anthropic a block that can be read, OpenAI the user's messages and an encrypted item."""
     if provider == ANTHROPIC:
         return (

@@ -11,8 +11,8 @@ import numpy as np
 from guard_core.costs import CALL, HAS_RESULT, MEDIA, REASONING, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, Costs, Message, role_of
+from guard_core.policies.pieces.lists import ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, Costs, ListMessage, role_of
 from guard_core.trace import Pass
 from guard_core.views import Synthetic, View
 
@@ -74,7 +74,7 @@ class InspectPolicy(ListPolicy):
         since = np.where(sizes.new_messages > 0, tokens_of(sizes.new), 0)
         return np.where(sizes.last > 0, sizes.last + since, max(sizes.fixed, NO_TOOLS) + tokens_of(sizes.whole))
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         passes: list[Pass] = []
         view, before = self.begun(request, state), None
         for _ in range(1 + MORE_PASSES):
@@ -82,7 +82,7 @@ class InspectPolicy(ListPolicy):
                 step = self.applied(request, state, view)
             except SummaryFailed as error:
                 asked = msgspec.structs.replace(state, calls=state.calls + 1)
-                return Outcome(request.view, asked, error=f"the summariser failed: {error}")
+                return ListOutcome(request.view, asked, error=f"the summariser failed: {error}")
             view, state = step.view, step.state
             passes.append(step.record)
             total = self.total(request, view)
@@ -91,27 +91,27 @@ class InspectPolicy(ListPolicy):
             before = total
         if total > request.limit:
             still = f"{total:,} tokens are still over the threshold of {request.limit:,}"
-            return Outcome(request.view, self.failed(request, state, view), error=still)
-        return Outcome(view, self.remembered(request, state, view), tuple(passes))
+            return ListOutcome(request.view, self.failed(request, state, view), error=still)
+        return ListOutcome(view, self.remembered(request, state, view), tuple(passes))
 
-    def total(self, request: Request, view: View) -> int:
+    def total(self, request: ListRequest, view: View) -> int:
         """The library's estimate of a list with the tools."""
         chars = COSTS.view(request.ledger, view)
         return max(request.costs.fixed, NO_TOOLS) + int(tokens_of(chars))
 
-    def begun(self, request: Request, state: Any) -> View:
+    def begun(self, request: ListRequest, state: Any) -> View:
         """The list that the strategy is applied to first, or one of which it makes the same."""
         return request.view
 
-    def failed(self, request: Request, state: Any, view: View) -> Any:
+    def failed(self, request: ListRequest, state: Any, view: View) -> Any:
         """The state where the strategy left this list, which is still over the threshold."""
         return state
 
     @abstractmethod
-    def applied(self, request: Request, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
         """The strategy, applied once to a list."""
 
-    def remembered(self, request: Request, state: Any, view: View) -> Any:
+    def remembered(self, request: ListRequest, state: Any, view: View) -> Any:
         """The state after a compaction that left this list."""
         return state
 
@@ -119,12 +119,12 @@ class InspectPolicy(ListPolicy):
 class Partition(NamedTuple):
     """A list as the strategies part it: system messages, the messages up to the first of the user, and the others."""
 
-    system: list[Message]
-    first: list[Message]
-    others: list[Message]
+    system: list[ListMessage]
+    first: list[ListMessage]
+    others: list[ListMessage]
 
 
-def parted(ledger: Ledger, messages: list[Message]) -> Partition:
+def parted(ledger: Ledger, messages: list[ListMessage]) -> Partition:
     """The parts of a list. A summary is never among the first messages."""
     system = [item for item in messages if role_of(ledger, item) == SYSTEM_ROLE]
     rest = [item for item in messages if role_of(ledger, item) != SYSTEM_ROLE]

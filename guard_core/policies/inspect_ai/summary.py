@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from guard_core.forms import Ends
 from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import COSTS, InspectPolicy, Step, parted, tokens_of
-from guard_core.policies.pieces.lists import Request
-from guard_core.policies.pieces.messages import TOOL, Message, messages_of, role_of, view_of
+from guard_core.policies.pieces.lists import ListRequest
+from guard_core.policies.pieces.messages import TOOL, ListMessage, messages_of, role_of, view_of
 from guard_core.views import Synthetic, View
 
 FRAME_BYTES = 275  # around a summary (scripted runs of 0.3.285)
@@ -23,19 +23,19 @@ class InspectSummary(InspectPolicy):
 
     name: ClassVar[str] = "inspect-summary"
 
-    def applied(self, request: Request, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
         ledger = request.ledger
         system, first, others = parted(ledger, messages_of(view))
         since = max((place for place, item in enumerate(others) if item.inserted is not None), default=0)
         given = _fitting(request, [*system, *first, *others[since:]])
         summary, state = request.summarise(state, given, OUTPUT_RESERVE)
         text = Synthetic("summary", FRAME_BYTES + summary.bytes, summary.text)
-        after = view_of(ledger, [*system, *first, Message(inserted=text)])
+        after = view_of(ledger, [*system, *first, ListMessage(inserted=text)])
         record = request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes)
         return Step(after, state, record)
 
 
-def _fitting(request: Request, messages: list[Message]) -> View:
+def _fitting(request: ListRequest, messages: list[ListMessage]) -> View:
     """The messages that the summariser is given: the largest results are halved until all fit its window."""
     ledger, window = request.ledger, request.check.window
     room = window - min(OUTPUT_RESERVE, window // 2)
@@ -55,7 +55,7 @@ def _fitting(request: Request, messages: list[Message]) -> View:
     return view_of(ledger, given)
 
 
-def _result_chars(ledger: Ledger, messages: list[Message]) -> dict[int, int]:
+def _result_chars(ledger: Ledger, messages: list[ListMessage]) -> dict[int, int]:
     """Characters of the results in a list, by place."""
     return {
         place: COSTS.message(ledger, message) - 1

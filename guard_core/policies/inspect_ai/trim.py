@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from guard_core.forms import WithoutCalls
 from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import InspectPolicy, Step, parted
-from guard_core.policies.pieces.lists import Request
+from guard_core.policies.pieces.lists import ListRequest
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
-    Message,
+    ListMessage,
     answered_by,
     calls_of,
     messages_of,
@@ -27,7 +27,7 @@ class InspectTrim(InspectPolicy):
 
     name: ClassVar[str] = "inspect-trim"
 
-    def applied(self, request: Request, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
         ledger = request.ledger
         system, first, others = parted(ledger, messages_of(view))
         start = int(len(others) * (1 - self.settings.preserve))
@@ -38,7 +38,7 @@ class InspectTrim(InspectPolicy):
         return Step(after, state, request.passed((), after))
 
 
-def _with_both_halves(ledger: Ledger, messages: list[Message]) -> list[Message]:
+def _with_both_halves(ledger: Ledger, messages: list[ListMessage]) -> list[ListMessage]:
     """The messages without results whose call is not in the answer before them, and without calls that have none."""
     kept, open_calls, answered = [], set[int](), set[int]()
     for message in messages:
@@ -54,7 +54,7 @@ def _with_both_halves(ledger: Ledger, messages: list[Message]) -> list[Message]:
     return [_without_open_calls(ledger, message, answered) for message in kept]
 
 
-def _without_open_calls(ledger: Ledger, message: Message, answered: set[int]) -> Message:
+def _without_open_calls(ledger: Ledger, message: ListMessage, answered: set[int]) -> ListMessage:
     calls = calls_of(ledger, message)
     places = tuple(place for place, row in enumerate(calls) if row not in answered)
     return message.joined(WithoutCalls(which=places).name) if places else message

@@ -16,8 +16,8 @@ from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.settings import ClearSettings
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
-from guard_core.policies.pieces.lists import Outcome, Request
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, Message, calls_of, roles_of, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, ListMessage, calls_of, roles_of, view_of
 from guard_core.view_columns import MOST_SEGMENTS, ViewColumns
 from guard_core.views import Span, View
 
@@ -64,14 +64,14 @@ class ClearToolUses(EditingPolicy):
         columns = ViewColumns.of(views)
         return None if columns is None else Edited(columns)
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         ledger, at = request.ledger, request.check.at
         clearing = self._clearing(ledger)
         count = int(self._counts(clearing, np.array([at]))[0])
         if not count:
-            return Outcome(request.view, state)
+            return ListOutcome(request.view, state)
         last = int(clearing.results[count - 1])
-        return Outcome(
+        return ListOutcome(
             (*self._cleared(ledger, clearing, last), *((Span(last + 1, at),) if last + 1 < at else ())), state
         )
 
@@ -137,17 +137,17 @@ class ClearToolUses(EditingPolicy):
         replaced = Replaced(text=self.settings.placeholder).name
         return f"{replaced}+{Arguments().name}" if self.settings.clear_tool_inputs else replaced
 
-    def _formed(self, ledger: Ledger, event: int, cleared: set[int]) -> Message:
+    def _formed(self, ledger: Ledger, event: int, cleared: set[int]) -> ListMessage:
         """An event where some events with results are cleared."""
         if event in cleared:
-            return Message(event, self._form)
+            return ListMessage(event, self._form)
         if not self.settings.clear_tool_inputs:
-            return Message(event)
-        calls = calls_of(ledger, Message(event))
+            return ListMessage(event)
+        calls = calls_of(ledger, ListMessage(event))
         which = tuple(place for place, row in enumerate(calls) if self._answer_to(ledger, row) in cleared)
         if len(which) == len(calls):
-            return Message(event, self._form if calls else "")
-        return Message(event, Arguments(which=which).name if which else "")
+            return ListMessage(event, self._form if calls else "")
+        return ListMessage(event, Arguments(which=which).name if which else "")
 
     def _answer_to(self, ledger: Ledger, call: int) -> int:
         """The event with the result of a call, -1: none."""
@@ -188,7 +188,7 @@ class ClearToolUses(EditingPolicy):
         for place, (event, owner) in enumerate(zip(results, owners, strict=True)):
             if owner < 0:
                 continue
-            saved += int(plain[event + 1] - plain[event]) - APPROXIMATE.message(ledger, Message(event, self._form))
+            saved += int(plain[event + 1] - plain[event]) - APPROXIMATE.message(ledger, ListMessage(event, self._form))
             if self.settings.clear_tool_inputs:
                 earlier = set(cleared.setdefault(owner, []))
                 before = APPROXIMATE.message(ledger, self._formed(ledger, owner, earlier))

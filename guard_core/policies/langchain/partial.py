@@ -8,13 +8,13 @@ from itertools import accumulate
 from guard_core.costs import MEDIA, TEXT
 from guard_core.events import TextPart, ToolResultPart, value_text
 from guard_core.forms import Ends, Removed
-from guard_core.policies.pieces.lists import Request
-from guard_core.policies.pieces.messages import Message
+from guard_core.policies.pieces.lists import ListRequest
+from guard_core.policies.pieces.messages import ListMessage
 
-Fits = Callable[[Message], bool]
+Fits = Callable[[ListMessage], bool]
 
 
-def part_of(request: Request, event: int, fits_blocks: Fits, fits_lines: Fits, *, last: bool) -> Message | None:
+def part_of(request: ListRequest, event: int, fits_blocks: Fits, fits_lines: Fits, *, last: bool) -> ListMessage | None:
     """The part of an event that fits: without blocks where it has pictures, else the first or last lines of its text.
 
     Without the texts of a session its lines are taken as equally long.
@@ -24,13 +24,13 @@ def part_of(request: Request, event: int, fits_blocks: Fits, fits_lines: Fits, *
     images = kinds.count(MEDIA)
     if images:
         for form in _without_blocks(images, last=last):
-            if fits_blocks(Message(event, form)):
-                return Message(event, form)
+            if fits_blocks(ListMessage(event, form)):
+                return ListMessage(event, form)
         if last:
             return None
     text_kind = "text" if TEXT in kinds else "result"
     amounts = _most_lines(_lines(request, event), last=last)
-    base = Message(event, _without_blocks(images, last=last)[-1] if images else "")
+    base = ListMessage(event, _without_blocks(images, last=last)[-1] if images else "")
     low, high = 0, len(amounts)
     while low < high:
         middle = (low + high + 1) // 2
@@ -57,7 +57,7 @@ def _without_blocks(images: int, *, last: bool) -> list[str]:
     return forms
 
 
-def _lines(request: Request, event: int) -> list[int]:
+def _lines(request: ListRequest, event: int) -> list[int]:
     """Characters of the lines of an event's text, with their ends."""
     ledger, session = request.ledger, request.check.session
     if session is not None:

@@ -16,7 +16,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Quiet, Run
 from guard_core.policies.pieces.counters import in_steps, outputs_as_of, outputs_of
 from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, Message, roles_of
+from guard_core.policies.pieces.messages import ASSISTANT, ListMessage, roles_of
 
 LEAST_SCALE, MOST_SCALE = 1.0, 1.25  # langchain-core 1.7.2, count_tokens_approximately
 
@@ -122,7 +122,7 @@ class BackwardCount(NamedTuple):
         return int(scaled(self.sums[place] + more, reported, self.up_to[place]))
 
 
-def reported_of(ledger: Ledger, messages: Sequence[Message], state: ReportedMemory) -> list[int]:
+def reported_of(ledger: Ledger, messages: Sequence[ListMessage], state: ReportedMemory) -> list[int]:
     """What the provider reported of each message of a list: of an answer, its tokens and those of its request."""
     counts = np.array(state.reported, dtype=np.int64)
     known = np.flatnonzero(counts > 0)

@@ -18,8 +18,17 @@ from guard_core.policies.langchain.counting import ANTHROPIC_CHARS_PER_TOKEN, CH
 from guard_core.policies.langchain.partial import part_of
 from guard_core.policies.langchain.reported import BackwardCount, ReportedPolicy, reported_of
 from guard_core.policies.langchain.settings import ANTHROPIC, SummarizationSettings
-from guard_core.policies.pieces.lists import Outcome, Request, Sizes, failed
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, USER, Costs, Message, answered_by, role_of, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes, failed
+from guard_core.policies.pieces.messages import (
+    SYSTEM_ROLE,
+    TOOL,
+    USER,
+    Costs,
+    ListMessage,
+    answered_by,
+    role_of,
+    view_of,
+)
 from guard_core.sessions import Provenance
 from guard_core.trace import HELD_REASONS, NOTHING_TO_COMPACT, Term, Trace
 from guard_core.views import Synthetic, View, content_count
@@ -85,7 +94,7 @@ class SummarizationPolicy(ReportedPolicy):
             "fired": np.asarray(self.met(tokens, messages, run.window), dtype=np.int64),
         }
 
-    def reason(self, request: Request) -> str:
+    def reason(self, request: ListRequest) -> str:
         return f"{request.counted:,} tokens, {content_count(request.view):,} messages: {self.settings.trigger}"
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
@@ -107,7 +116,7 @@ class SummarizationPolicy(ReportedPolicy):
 
     # ---- what both do with a list
 
-    def cut_of(self, request: Request, messages: Sequence[Message], costs: Sequence[int], counted: int) -> int:
+    def cut_of(self, request: ListRequest, messages: Sequence[ListMessage], costs: Sequence[int], counted: int) -> int:
         """The first message that stays, 0: nothing goes. `costs` are counted of the messages, `counted` of the list."""
         count = len(messages)
         if self.keep.kind == MESSAGES:
@@ -122,7 +131,7 @@ class SummarizationPolicy(ReportedPolicy):
             return 0
         return _whole(request.ledger, messages, min(cut, count - 1))
 
-    def written_for(self, request: Request, messages: Sequence[Message], state: Any) -> Written:
+    def written_for(self, request: ListRequest, messages: Sequence[ListMessage], state: Any) -> Written:
         """What replaces messages. Raises SummaryFailed after as many calls as there are attempts."""
         trimmed = self._trimmed(request, messages, state) if self.settings.trim_tokens_to_summarize else messages
         if not trimmed:
@@ -139,11 +148,11 @@ class SummarizationPolicy(ReportedPolicy):
                 break
         return Written(summary.bytes, summary.text, given, state)
 
-    def failed(self, request: Request, state: Any, given: View, error: SummaryFailed) -> Outcome:
+    def failed(self, request: ListRequest, state: Any, given: View, error: SummaryFailed) -> ListOutcome:
         """The error of the last attempt, which leaves the library."""
         return failed(request, msgspec.structs.replace(state, calls=state.calls + ATTEMPTS - 1), given, error)
 
-    def _trimmed(self, request: Request, messages: Sequence[Message], state: Any) -> Sequence[Message]:
+    def _trimmed(self, request: ListRequest, messages: Sequence[ListMessage], state: Any) -> Sequence[ListMessage]:
         """The newest messages that fit the summariser, from one of the user's on, behind a leading system message."""
         ledger, costs = request.ledger, self.costs()
         system = [message for message in messages[:1] if role_of(ledger, message) == SYSTEM_ROLE]
@@ -159,21 +168,23 @@ class SummarizationPolicy(ReportedPolicy):
             start += 1
         return [*system, *others[start:]]
 
-    def _part(self, request: Request, message: Message, count: BackwardCount, start: int, room: int) -> Message | None:
+    def _part(
+        self, request: ListRequest, message: ListMessage, count: BackwardCount, start: int, room: int
+    ) -> ListMessage | None:
         """The part of a message of the user that fits beside the messages from `start` on."""
         ledger, costs = request.ledger, self.costs()
 
-        def fits_blocks(part: Message) -> bool:
+        def fits_blocks(part: ListMessage) -> bool:
             return count.since(start, costs.message(ledger, part)) <= room
 
-        def fits_lines(part: Message) -> bool:
+        def fits_lines(part: ListMessage) -> bool:
             return count.since(start) + costs.message(ledger, part) <= room
 
         if message.inserted is None:
             return part_of(request, message.event, fits_blocks, fits_lines, last=True)
         summary = message.inserted
         for size in reversed(self.last_lines(summary)):
-            part = Message(inserted=Synthetic("part of the summary", size, None, summary.role))
+            part = ListMessage(inserted=Synthetic("part of the summary", size, None, summary.role))
             if fits_lines(part):
                 return part
         return None
@@ -189,21 +200,21 @@ class LangChainSummarization(SummarizationPolicy):
 
     name: ClassVar[str] = "langchain-summarization"
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         ledger, messages = request.ledger, request.messages
         cut = self.cut_of(request, messages, self.costs().messages(ledger, messages), request.counted)
         if cut <= 0:
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         try:
             written = self.written_for(request, messages[:cut], state)
         except SummaryFailed as error:
             return self.failed(request, state, view_of(ledger, messages[:cut]), error)
         text = Synthetic("summary", FRAME_BYTES + written.bytes, written.text)
-        after = view_of(ledger, [Message(inserted=text), *messages[cut:]])
+        after = view_of(ledger, [ListMessage(inserted=text), *messages[cut:]])
         record = request.passed(
             written.given, after, summary_bytes=written.bytes, empty=not written.bytes, fallback=not written.given
         )
-        return Outcome(after, msgspec.structs.replace(written.state, summary_bytes=written.bytes), (record,))
+        return ListOutcome(after, msgspec.structs.replace(written.state, summary_bytes=written.bytes), (record,))
 
 
 def _first_fitting(count: BackwardCount, room: int) -> int:
@@ -222,7 +233,7 @@ def _first_fitting(count: BackwardCount, room: int) -> int:
     return size - low
 
 
-def _whole(ledger: Ledger, messages: Sequence[Message], cut: int) -> int:
+def _whole(ledger: Ledger, messages: Sequence[ListMessage], cut: int) -> int:
     """A cut that parts no result from its call: moved back to the answer that called, else behind the results."""
     stop = cut
     called: set[int] = set()

@@ -14,8 +14,8 @@ from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.partial import part_of
 from guard_core.policies.langchain.settings import TrimSettings, roles_named
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, Message, roles_of, view_of
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, ListMessage, roles_of, view_of
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View
 
@@ -28,7 +28,7 @@ class Kept(NamedTuple):
 
     start: int
     stop: int
-    partial: Message | None = None
+    partial: ListMessage | None = None
 
 
 class TrimMessages(EditingPolicy):
@@ -87,14 +87,14 @@ class TrimMessages(EditingPolicy):
             start = np.minimum(ledger.event_count - _last_allowed(allowed)[::-1][start], at)
         return Edited(ViewColumns.spans((0, first), (start, at)))
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         ledger, at = request.ledger, request.check.at
         selected = (
             self._last(request, ledger, at) if self.settings.strategy == "last" else self._first(request, ledger, at)
         )
-        return Outcome(selected, state)
+        return ListOutcome(selected, state)
 
-    def _first(self, request: Request, ledger: Ledger, at: int) -> View:
+    def _first(self, request: ListRequest, ledger: Ledger, at: int) -> View:
         """The oldest messages."""
         prefix = self.costs().prefix(ledger)
         stop = int(np.searchsorted(prefix[: at + 1], self.settings.max_tokens, side="right")) - 1
@@ -109,7 +109,7 @@ class TrimMessages(EditingPolicy):
                 stop = int(fitting[-1]) + 1 if len(fitting) else 0
         return _view(ledger, Kept(0, stop, partial), after=True)
 
-    def _last(self, request: Request, ledger: Ledger, at: int) -> View:
+    def _last(self, request: ListRequest, ledger: Ledger, at: int) -> View:
         """The newest messages, behind a leading system message where that stays."""
         if self._end_on:
             fitting = np.flatnonzero(self._is(ledger, self._end_on)[:at])
@@ -129,10 +129,10 @@ class TrimMessages(EditingPolicy):
         view = _view(ledger, Kept(start, at, partial), after=False)
         return normal((Span(0, 1), *view)) if first else view
 
-    def _part_of(self, request: Request, event: int, room: int, *, last: bool) -> Message | None:
+    def _part_of(self, request: ListRequest, event: int, room: int, *, last: bool) -> ListMessage | None:
         """The part of an event that fits."""
 
-        def fits(message: Message) -> bool:
+        def fits(message: ListMessage) -> bool:
             return self.costs().message(request.ledger, message) <= room
 
         return part_of(request, event, fits, fits, last=last)

@@ -20,7 +20,7 @@ import numpy as np
 from guard_core.costs import MEDIA, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.llama_index.begins import CHARS_PER_TOKEN
-from guard_core.policies.pieces.lists import ListMemory, Outcome, Request
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest
 from guard_core.policies.pieces.messages import USER, Costs, roles_of
 from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
@@ -77,12 +77,12 @@ class Memory(StagedPolicy):
         start = self._flushed(asked.ledger, head.kept_from, asked.at.item(row), self.limit(asked.run.window))
         return NOTHING_TO_COMPACT if start == head.kept_from else Act(Head((), start), state)
 
-    def compact(self, request: Request, state: ListMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         at = request.check.at
         start = self._flushed(request.ledger, state.kept_from, at, request.limit)
         if start == state.kept_from:
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
-        return Outcome((Span(start, at),) if start < at else (), state)
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return ListOutcome((Span(start, at),) if start < at else (), state)
 
     def _flushed(self, ledger: Ledger, start: int, at: int, limit: int) -> int:
         """Where a queue begins that began at `start` once all up to `at` are put."""

@@ -18,7 +18,7 @@ from guard_core.errors import SummaryFailed
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.llama_index.begins import CHARS_PER_TOKEN, SHARE_OF_WINDOW, next_begin
-from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes, failed
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes, failed
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, role_numbers
 from guard_core.policies.pieces.shared_settings import SUMMARY_TOKENS, summary_budget
 from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
@@ -79,11 +79,11 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         )
         return Act(Head((_message(summary),), first), _remembering(state, summary, first), asked_for)
 
-    def compact(self, request: Request, state: ListMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         at, head = request.check.at, self._list(state)
         first = self._first(request.ledger, head, at, request.limit)
         if first is None:
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         given = _before(head, first)
         try:
             summary, state = request.summarise(state, given, self.settings.summary_budget)
@@ -92,7 +92,7 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         tail = (Span(first, at),) if first < at else ()
         after = (_message(summary), *tail)
         passed = request.passed(given, after, summary_bytes=summary.bytes)
-        return Outcome(after, _remembering(state, summary, first), (passed,))
+        return ListOutcome(after, _remembering(state, summary, first), (passed,))
 
     def _first(self, ledger: Ledger, head: Head, at: int, limit: int) -> int | None:
         """The first event that stays as it is; None where only one message of the system does not fit: that stays."""

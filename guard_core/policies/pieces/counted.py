@@ -354,7 +354,7 @@ class CountedPolicy(ABC):
         for number, ask in enumerate(asks):
             tokens = costs.contents(ask.given)
             answer, failed = summarised(check, ask, tokens, previous, state.calls + calls + number)
-            answers.append(Answer(ask.given, tokens, answer, failed))
+            answers.append(SummariserCall(ask.given, tokens, answer, failed))
         size = sum(answer.summary.bytes for answer in answers)
         failed = any(answer.failed for answer in answers)
         if not size and item.if_none is None and (failed or not item.takes_empty):
@@ -422,7 +422,7 @@ class CountedPolicy(ABC):
         }
         return Decision(after, memory, entries, record)
 
-    def _pass(self, history: History, answer: Answer, after: View, sent: int, dropped: int) -> Pass:
+    def _pass(self, history: History, answer: SummariserCall, after: View, sent: int, dropped: int) -> Pass:
         """The evidence of one call of the summariser; without one, of what was cleared."""
         costs = self.estimator(history.ledger)
         return Pass(
@@ -554,7 +554,7 @@ class CountedPolicy(ABC):
 UNNAMED = (Point.BEFORE_CALL, Point.AFTER_RESULTS, Point.BEFORE_TURN)  # points that a record need not name
 
 
-class Answer(NamedTuple):
+class SummariserCall(NamedTuple):
     """One call of the summariser: what it was given, an estimate of that, and what it gave."""
 
     given: View
@@ -563,14 +563,14 @@ class Answer(NamedTuple):
     failed: bool
 
 
-NO_ANSWER = Answer((), 0, Summary(0), failed=False)  # of a compaction that asks no summariser
+NO_ANSWER = SummariserCall((), 0, Summary(0), failed=False)  # of a compaction that asks no summariser
 
 
 class AskedSummary(NamedTuple):
     """A summary message, None where there is no text for one, and the answers that it is made of."""
 
     message: Synthetic | None
-    answers: tuple[Answer, ...]
+    answers: tuple[SummariserCall, ...]
 
 
 def _view_of(plan: Plan, summaries: list[AskedSummary]) -> View:

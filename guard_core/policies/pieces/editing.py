@@ -19,7 +19,15 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Quiet, Run
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import counts_before
-from guard_core.policies.pieces.lists import LastCount, ListMemory, ListPolicy, Outcome, Request, Sizes, or_estimated
+from guard_core.policies.pieces.lists import (
+    LastCount,
+    ListMemory,
+    ListOutcome,
+    ListPolicy,
+    ListRequest,
+    Sizes,
+    or_estimated,
+)
 from guard_core.trace import CompactionRecord, Head, Pass, head_of
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View
@@ -59,13 +67,13 @@ class EditingPolicy(ListPolicy):
         """What is sent at some steps; None where views are too long for columns, or have to be made with the texts. A
         policy that may give None says in `compact` what it does at one step."""
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         check = request.check
         row, at, counted = (np.array([value]) for value in (check.step, check.at, request.counted))
         edited = self.edited(Steps(check.ledger, row, at, counted, request.limit, check.usage, request.costs))
         assert edited is not None, "what has no columns is said by `compact`"
         held = 0 if edited.held is None else int(edited.held[0])
-        return Outcome(request.view if held else edited.views.normal().views()[0], state, held=held)
+        return ListOutcome(request.view if held else edited.views.normal().views()[0], state, held=held)
 
     def scan(self, run: Run, start: int, stop: int, state: ListMemory) -> Quiet | Acted | None:
         ledger, costs = run.ledger, self.estimator(run.ledger)

@@ -14,7 +14,7 @@ from guard_core.policies.pieces.messages import (
     TOOL,
     USER,
     Costs,
-    Message,
+    ListMessage,
     calls_of,
     role_of,
     roles_of,
@@ -36,7 +36,7 @@ GROUPS = Costs("groups", lambda ledger, parts: starts(ledger), lambda message: 1
 class Group:
     """One message of a library: events of the log with the same role, or an inserted message."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[ListMessage, ...]
     role: int
     has_calls: bool
 
@@ -50,10 +50,10 @@ class Group:
         return self.messages[0].event
 
 
-def groups_of(ledger: Ledger, messages: Iterable[Message]) -> list[Group]:
+def groups_of(ledger: Ledger, messages: Iterable[ListMessage]) -> list[Group]:
     """The messages of a library in a list. What no longer follows the event before it begins a new one."""
     begins = _begins(ledger)
-    groups: list[list[Message]] = []
+    groups: list[list[ListMessage]] = []
     for message in messages:
         last = groups[-1][-1] if groups else None
         follows = last is not None and message.event >= 0 and last.event == message.event - 1
@@ -72,7 +72,7 @@ def _begins(ledger: Ledger) -> list[int]:
     return begins
 
 
-def _group(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
+def _group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> Group:
     """One message of a library; those that are as in the log are made once for a ledger."""
     if any(message.event < 0 or message.form for message in messages):
         return _new_group(ledger, messages)
@@ -83,12 +83,12 @@ def _group(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
     return known[key]
 
 
-def _new_group(ledger: Ledger, messages: tuple[Message, ...]) -> Group:
+def _new_group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> Group:
     role = role_of(ledger, messages[0])
     has_calls = role == ASSISTANT and any(calls_of(ledger, message) for message in messages)
     return Group(messages, role, has_calls)
 
 
-def flat(groups: Iterable[Group]) -> list[Message]:
+def flat(groups: Iterable[Group]) -> list[ListMessage]:
     """The messages of some groups."""
     return [message for group in groups for message in group.messages]

@@ -24,7 +24,7 @@ from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, Run
 from guard_core.policies.pieces.counted import sent_columns, sent_numbers
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
 from guard_core.policies.pieces.message_columns import in_form
-from guard_core.policies.pieces.messages import USER, Costs, Message, messages_of, roles_of
+from guard_core.policies.pieces.messages import USER, Costs, ListMessage, messages_of, roles_of
 from guard_core.sessions import Provenance
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.trace import (
@@ -134,7 +134,7 @@ class Sizes(NamedTuple):
     request: Any = None  # a `CountedRun`, at one step a `Counted`
 
 
-class Outcome(NamedTuple):
+class ListOutcome(NamedTuple):
     """What a library made of its list at a step, as a view (`view_of`). `error`: it raised this, and its list is as it
     was. `counted` is the number that it compared last where that is another than at first. `sent` is the request where
     that is not the list, `reason` why it acted where the policy's own reason does not say it."""
@@ -150,7 +150,7 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
-class Request(NamedTuple):
+class ListRequest(NamedTuple):
     """What a library has before it when its count is over its limit: its list as a view, with its `contents` messages
     and their heuristic estimate, `tokens`."""
 
@@ -166,14 +166,14 @@ class Request(NamedTuple):
     def ledger(self) -> Ledger:
         return self.check.ledger
 
-    def with_list(self, view: View) -> Request:
+    def with_list(self, view: View) -> ListRequest:
         """The same with another list."""
         if view is self.view:
             return self
         return self._replace(view=view, contents=messages_in(self.ledger, view), tokens=self.costs.contents(view))
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[ListMessage]:
         """Its list."""
         return messages_of(self.view)
 
@@ -295,14 +295,14 @@ class ListPolicy(ABC):
         return ""
 
     @abstractmethod
-    def compact(self, request: Request, state: Any) -> Outcome | None:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome | None:
         """What it makes of its list when its count is over its limit; None: on a closer look it does not act."""
 
     def left_out(self, ledger: Ledger) -> NDArray[np.bool_] | None:
         """Which events of the log are never sent, though its list has them; None: none."""
         return None
 
-    def reason(self, request: Request) -> str:
+    def reason(self, request: ListRequest) -> str:
         """Why it compacted, as the record of a compaction says it."""
         return self.reason_of(request.counted, request.limit)
 
@@ -391,11 +391,11 @@ class ListPolicy(ABC):
         if not acts:
             return Decision(view, state, evidence)
         sizes_in = evidence["contents_decided"], evidence["heuristic_decided"] - costs.fixed
-        request = Request(check, view, counted, limit, costs, *sizes_in)
+        request = ListRequest(check, view, counted, limit, costs, *sizes_in)
         outcome = self.compact(request, state)
         return Decision(view, state, evidence) if outcome is None else self._acted(request, state, outcome, evidence)
 
-    def _acted(self, request: Request, state: Any, outcome: Outcome, evidence: dict[str, int]) -> Decision:
+    def _acted(self, request: ListRequest, state: Any, outcome: ListOutcome, evidence: dict[str, int]) -> Decision:
         """The decision of a step at which the library was asked."""
         check, costs, before = request.check, request.costs, request.view
         if outcome.counted >= 0:
@@ -615,6 +615,6 @@ def ends_before(ledger: Ledger, rows: Ints, at: Ints) -> Ints:
     return np.where(begins, turn_ends(ledger)[user], -1)
 
 
-def failed(request: Request, state: Any, given: View, error: SummaryFailed) -> Outcome:
+def failed(request: ListRequest, state: Any, given: View, error: SummaryFailed) -> ListOutcome:
     """A summariser's error that leaves the library."""
-    return Outcome(request.view, msgspec.structs.replace(state, calls=state.calls + 1), error=str(error))
+    return ListOutcome(request.view, msgspec.structs.replace(state, calls=state.calls + 1), error=str(error))

@@ -24,38 +24,38 @@ ANSWERED = -1  # no kind of parts: the calls that results answer
 ROLE_OF = {Role.USER: USER, Role.MODEL: ASSISTANT, Role.SYSTEM: SYSTEM_ROLE}
 
 
-class Message(NamedTuple):
+class ListMessage(NamedTuple):
     """One message of a list: event `event` of the log in `form` ("" as it is), or `inserted` (event -1)."""
 
     event: int = -1
     form: str = ""
     inserted: Synthetic | None = None
 
-    def joined(self, form: str) -> Message:
+    def joined(self, form: str) -> ListMessage:
         """The message in one more form."""
         return self._replace(form=f"{self.form}+{form}" if self.form else form)
 
 
-def messages_of(view: View) -> list[Message]:
+def messages_of(view: View) -> list[ListMessage]:
     """The messages of a view."""
-    messages: list[Message] = []
+    messages: list[ListMessage] = []
     for segment in view:
         if isinstance(segment, Span):
-            messages += [Message(event, segment.form) for event in range(segment.start, segment.stop)]
+            messages += [ListMessage(event, segment.form) for event in range(segment.start, segment.stop)]
         else:
             assert isinstance(segment, Synthetic), "replayed lists hold events and inserted messages"
-            messages.append(Message(inserted=segment))
+            messages.append(ListMessage(inserted=segment))
     return messages
 
 
-def view_of(ledger: Ledger, messages: Iterable[Message], before: View = ()) -> View:
+def view_of(ledger: Ledger, messages: Iterable[ListMessage], before: View = ()) -> View:
     """The view of a list of messages, behind the view `before` them: as few spans as there can be, each beginning and
     ending with an event that its form changes, so that equal lists are equal views."""
     stays = max(len(before) - JOINED_AT_ONCE, 0)
     return followed(before, stays, joined_view(ledger, (*before[stays:], *_runs(messages))))
 
 
-def _runs(messages: Iterable[Message]) -> Iterator[Segment]:
+def _runs(messages: Iterable[ListMessage]) -> Iterator[Segment]:
     """The messages as segments: consecutive events in the same form are one span."""
     first = last = -1
     form = ""
@@ -148,7 +148,7 @@ def roles_of(ledger: Ledger) -> Ints:
     return roles
 
 
-def role_of(ledger: Ledger, message: Message) -> int:
+def role_of(ledger: Ledger, message: ListMessage) -> int:
     """The role of one message."""
     if message.inserted is not None:
         return ROLE_OF[message.inserted.role]
@@ -210,29 +210,29 @@ class Costs:
         assert isinstance(segment, Synthetic)
         return self.inserted(segment)
 
-    def message(self, ledger: Ledger, message: Message) -> int:
+    def message(self, ledger: Ledger, message: ListMessage) -> int:
         """One message."""
         if message.inserted is not None:
             return self.inserted(message.inserted)
         prefix = self.prefix(ledger, message.form)
         return prefix.item(message.event + 1) - prefix.item(message.event)
 
-    def messages(self, ledger: Ledger, messages: Iterable[Message]) -> list[int]:
+    def messages(self, ledger: Ledger, messages: Iterable[ListMessage]) -> list[int]:
         """Each of some messages."""
         return [self.message(ledger, message) for message in messages]
 
 
-def calls_of(ledger: Ledger, message: Message) -> list[int]:
+def calls_of(ledger: Ledger, message: ListMessage) -> list[int]:
     """The rows (in the columns of parts) of the calls that a message still has, in their order."""
     return _rows(ledger, message, CALL)
 
 
-def results_of(ledger: Ledger, message: Message) -> list[int]:
+def results_of(ledger: Ledger, message: ListMessage) -> list[int]:
     """The rows of the tool results of a message."""
     return _rows(ledger, message, RESULT)
 
 
-def answered_by(ledger: Ledger, message: Message) -> list[int]:
+def answered_by(ledger: Ledger, message: ListMessage) -> list[int]:
     """The rows of the calls that the results of a message answer, -1 where that is not known."""
     if message.event < 0:
         return []
@@ -242,7 +242,7 @@ def answered_by(ledger: Ledger, message: Message) -> list[int]:
     return [answers.item(row) for row in results_of(ledger, message)]
 
 
-def _rows(ledger: Ledger, message: Message, kind: int) -> list[int]:
+def _rows(ledger: Ledger, message: ListMessage, kind: int) -> list[int]:
     if message.event < 0:
         return []
     if not message.form:

@@ -18,8 +18,8 @@ from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
-from guard_core.policies.pieces.lists import Outcome, Request
-from guard_core.policies.pieces.messages import Message, calls_of, results_of, until, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest
+from guard_core.policies.pieces.messages import ListMessage, calls_of, results_of, until, view_of
 from guard_core.policies.providers.requests import ProviderPolicy
 from guard_core.trace import TOO_LITTLE
 from guard_core.view_columns import MOST_SEGMENTS, ViewColumns
@@ -82,16 +82,16 @@ class ClearToolUses(ProviderPolicy, EditingPolicy):
         saved = steps.counted - np.where(tokens >= 0, tokens, heuristics)
         return Edited(columns, np.where((counts > 0) & (saved < self.settings.clear_at_least), TOO_LITTLE, 0))
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         ledger, at = request.ledger, request.check.at
         uses = self._uses(ledger)
         count = int(self._counts(uses, np.array([at]))[0])
         if not count:
-            return Outcome(request.view, state)
+            return ListOutcome(request.view, state)
         view = self._cleared(ledger, uses, count, at)
         if request.counted - self.tokens(request, view) < self.settings.clear_at_least:
-            return Outcome(request.view, state, held=TOO_LITTLE)
-        return Outcome(view, state)
+            return ListOutcome(request.view, state, held=TOO_LITTLE)
+        return ListOutcome(view, state)
 
     def _counts(self, uses: Uses, at: Ints) -> Ints:
         """How many uses are looked at in requests over `at` events; the last of them may be cleared."""
@@ -127,19 +127,19 @@ class ClearToolUses(ProviderPolicy, EditingPolicy):
         tail = view_of(ledger, self._messages(ledger, uses, count, split, last)) if split < last else ()
         return normal((*until(uses.whole, split), *tail, Span(last, at)))
 
-    def _messages(self, ledger: Ledger, uses: Uses, count: int, start: int, stop: int) -> list[Message]:
+    def _messages(self, ledger: Ledger, uses: Uses, count: int, start: int, stop: int) -> list[ListMessage]:
         """Events `start` to `stop` of the log with the first `count` uses cleared that may be."""
         low = int(np.searchsorted(uses.events, start))  # a result follows its call
         chosen = low + np.flatnonzero(uses.clearable[low:count])
         results = set(uses.results[chosen].tolist())
         calls = set(uses.calls[chosen].tolist()) if self.settings.clear_tool_inputs else set()
-        return [Message(event, self._form(ledger, event, results, calls)) for event in range(start, stop)]
+        return [ListMessage(event, self._form(ledger, event, results, calls)) for event in range(start, stop)]
 
     def _form(self, ledger: Ledger, event: int, results: Set[int], calls: Set[int]) -> str:
         """The form of an event of which these rows are cleared. Where that are all of its results and calls it is the
         same for calls and results, so that a view has few spans."""
         forms = []
-        own_results, own_calls = (rows_of(ledger, Message(event)) for rows_of in (results_of, calls_of))
+        own_results, own_calls = (rows_of(ledger, ListMessage(event)) for rows_of in (results_of, calls_of))
         if not own_results and not own_calls:
             return ""
         of_results, of_calls = _places(own_results, results), _places(own_calls, calls)

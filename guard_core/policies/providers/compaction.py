@@ -19,7 +19,7 @@ from guard_core.errors import SettingError, SummaryFailed
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints
-from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.message_columns import between, of_the_user
 from guard_core.policies.providers.requests import ProviderPolicy
 from guard_core.summaries.base import Summary
@@ -84,11 +84,11 @@ class AnthropicCompaction(ProviderPolicy):
             return np.asarray(sizes.rows >= sizes.state.begun + self.delay)
         return self.over(counted, limit)
 
-    def compact(self, request: Request, state: CompactionMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: CompactionMemory) -> ListOutcome:
         check, view = request.check, request.view
         if state.begun < 0 and self.delay:
             begun = msgspec.structs.replace(state, begun=check.step, begun_at=check.at)
-            return Outcome(view, begun, held=UNDER_WAY)
+            return ListOutcome(view, begun, held=UNDER_WAY)
         stop = state.begun_at if state.begun >= 0 else check.at
         count = content_count(view)
         cut = count - (check.at - stop)
@@ -100,7 +100,7 @@ class AnthropicCompaction(ProviderPolicy):
 
         return replaced(request, state, given, stop, self.settings.summary_budget, leaves)
 
-    def reason(self, request: Request) -> str:
+    def reason(self, request: ListRequest) -> str:
         if self.delay:
             return f"the block begun {self.delay} calls ago is there; a request had reached {request.limit:,} tokens"
         return super().reason(request)
@@ -115,7 +115,7 @@ class OpenAiCompaction(ProviderPolicy):
     def limit(self, window: int) -> int:
         return self.settings.compact_threshold
 
-    def compact(self, request: Request, state: ListMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         users = of_the_user(request.ledger, request.view) if self.settings.profile == EXPLICIT else ()
 
         def leaves(summary: Summary) -> View:
@@ -125,17 +125,17 @@ class OpenAiCompaction(ProviderPolicy):
 
 
 def replaced(
-    request: Request, state: Any, given: View, stop: int, budget: int, leaves: Callable[[Summary], View]
-) -> Outcome:
+    request: ListRequest, state: Any, given: View, stop: int, budget: int, leaves: Callable[[Summary], View]
+) -> ListOutcome:
     """The messages `given`, which hold the first `stop` events of the log, as a block; `leaves` gives the list with it.
     `budget` are the tokens that a share of a summary refers to."""
     try:
         summary, state = request.summarise(state, given, budget)
     except SummaryFailed:
         asked = msgspec.structs.replace(state, calls=state.calls + 1)
-        return Outcome(request.view, asked, held=SUMMARISER_FAILED)
+        return ListOutcome(request.view, asked, held=SUMMARISER_FAILED)
     if not summary.bytes:
-        return Outcome(request.view, state, held=SUMMARISER_FAILED)
+        return ListOutcome(request.view, state, held=SUMMARISER_FAILED)
     after = leaves(summary)
     state = msgspec.structs.replace(state, watermark=stop, summary_bytes=summary.bytes)
-    return Outcome(after, state, (request.passed(given, after, summary_bytes=summary.bytes),))
+    return ListOutcome(after, state, (request.passed(given, after, summary_bytes=summary.bytes),))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from guard_core.ledger import Ints
 from guard_core.policies.base import Run
-from guard_core.policies.pieces.lists import ListPolicy, Request, Sizes
+from guard_core.policies.pieces.lists import ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import Costs
 from guard_core.trace import INDEX, PROMPT_SOURCES, Column, Term, Trace
 from guard_core.views import View
@@ -42,7 +42,7 @@ class ProviderPolicy(ListPolicy):
     def noted(self, sizes: Sizes) -> dict[str, Ints]:
         return {COUNT_SOURCE.name: _counts(sizes)[1]}
 
-    def tokens(self, request: Request, view: View) -> int:
+    def tokens(self, request: ListRequest, view: View) -> int:
         """The provider's count of another request of the same step."""
         usage, heuristic = request.check.usage, request.costs.request(view)
         counted = -1 if usage is None else usage.one(request.check.step, view, heuristic).tokens

@@ -15,8 +15,8 @@ from guard_core.costs import CALL, RESULT, tool_key
 from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import place_in_event, tools_of
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import Message, joined_view, until, view_of
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.messages import ListMessage, joined_view, until, view_of
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
 from guard_core.policies.pydantic_ai.limits import LimitedPolicy
 from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings, limit_settings
@@ -78,7 +78,7 @@ class ClearToolResults(LimitedPolicy):
         is_left = pairs - self.settings.keep_pairs > sizes.state.done
         return np.asarray(super().acts(sizes, counted, limit) & is_left)
 
-    def compact(self, request: Request, state: ClearMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: ClearMemory) -> ListOutcome:
         ledger = request.ledger
         pairs, at = _pairs(ledger), request.check.at
         count = int(np.searchsorted(pairs, ledger.part_starts[at])) - self.settings.keep_pairs
@@ -86,10 +86,10 @@ class ClearToolResults(LimitedPolicy):
         reclaimed = COSTS.view(ledger, request.view) // CHARS_PER_TOKEN - COSTS.view(ledger, after) // CHARS_PER_TOKEN
         least = self.settings.min_clear_tokens
         if after == request.view or (reclaimed < least and (least or self.settings.never_grows)):
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         rows = self._clearing(ledger).rows
         last = int(ledger.parts["event"][rows[np.searchsorted(rows, pairs[count - 1], side="right") - 1]])
-        return Outcome(after, msgspec.structs.replace(state, done=count, last=last))
+        return ListOutcome(after, msgspec.structs.replace(state, done=count, last=last))
 
     def _excluded(self) -> list[int]:
         names = (name.strip() for name in self.settings.exclude_tools.split(","))
@@ -124,10 +124,10 @@ class ClearToolResults(LimitedPolicy):
         clearing: Clearing = ledger.derived[key]
         return clearing
 
-    def _messages(self, ledger: Ledger, rows: Ints, start: int, stop: int) -> list[Message]:
+    def _messages(self, ledger: Ledger, rows: Ints, start: int, stop: int) -> list[ListMessage]:
         """Events `start` to `stop` of the log with some results, and the arguments of their calls where that is set,
         cleared."""
-        messages = [Message(event) for event in range(start, stop)]
+        messages = [ListMessage(event) for event in range(start, stop)]
         for event, which in _by_event(ledger, rows, RESULT).items():
             messages[event - start] = messages[event - start].joined(Replaced(which, self.settings.placeholder).name)
         calls = ledger.parts["answers"][rows] if self.settings.clear_tool_inputs else rows[:0]

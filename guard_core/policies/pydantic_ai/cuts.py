@@ -13,11 +13,11 @@ from guard_core.costs import HAS_TEXT, USER
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import outputs_of
-from guard_core.policies.pieces.lists import ListMemory, Outcome, Request, Sizes
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
-    Message,
+    ListMessage,
     answered_by,
     calls_of,
     messages_of,
@@ -68,11 +68,11 @@ class WindowMemory(ListMemory, frozen=True, omit_defaults=True):
 class Group(NamedTuple):
     """One message of the library: an answer, or everything between two answers."""
 
-    messages: list[Message]
+    messages: list[ListMessage]
     is_answer: bool
 
 
-def groups_of(ledger: Ledger, messages: Iterable[Message], breaks: tuple[int, ...] = ()) -> list[Group]:
+def groups_of(ledger: Ledger, messages: Iterable[ListMessage], breaks: tuple[int, ...] = ()) -> list[Group]:
     """The library's messages of a list; a new one begins at each of the places `breaks`, too."""
     groups: list[Group] = []
     for place, message in enumerate(messages):
@@ -84,7 +84,7 @@ def groups_of(ledger: Ledger, messages: Iterable[Message], breaks: tuple[int, ..
     return groups
 
 
-def is_prompt(ledger: Ledger, message: Message) -> bool:
+def is_prompt(ledger: Ledger, message: ListMessage) -> bool:
     """Is a message the user's, maybe together with tool results."""
     if message.event < 0:
         return False
@@ -99,7 +99,7 @@ def first_prompt(ledger: Ledger, groups: list[Group]) -> int:
     return next(prompts, len(groups))
 
 
-def flat(groups: Iterable[Group]) -> list[Message]:
+def flat(groups: Iterable[Group]) -> list[ListMessage]:
     """The messages of the log in some of the library's."""
     return [message for group in groups for message in group.messages]
 
@@ -118,13 +118,13 @@ class Window(LimitedPolicy):
 
     # ---- where it cuts
 
-    def groups(self, request: Request, state: WindowMemory) -> list[Group]:
+    def groups(self, request: ListRequest, state: WindowMemory) -> list[Group]:
         """The library's messages of the list: within a turn those that a compaction left side by side are still apart,
         for only a new run joins them."""
         same = int(request.ledger.steps["turn"][request.check.step]) == state.turn
         return groups_of(request.ledger, request.messages, state.breaks if same else ())
 
-    def cut(self, request: Request, groups: list[Group], state: WindowMemory) -> int:
+    def cut(self, request: ListRequest, groups: list[Group], state: WindowMemory) -> int:
         """The first of the library's messages that stays because it is new; 0: nothing goes."""
         if not self.settings.keep_tokens:
             return safe_cut(request.ledger, groups, self.settings.keep_messages)
@@ -132,7 +132,7 @@ class Window(LimitedPolicy):
         enough = np.flatnonzero(tail >= self.settings.keep_tokens)
         return _with_calls(request.ledger, groups, int(enough[-1])) if len(enough) else 0
 
-    def _group_tokens(self, request: Request, groups: list[Group], state: WindowMemory) -> Ints:
+    def _group_tokens(self, request: ListRequest, groups: list[Group], state: WindowMemory) -> Ints:
         """What each of the library's messages adds to a request: by the provider's counts between two answers that have
         one, else the characters / 4 of their texts, and of an answer at least its output."""
         ledger = request.ledger
@@ -153,7 +153,7 @@ class Window(LimitedPolicy):
                 tokens[first:last] = shares
         return tokens
 
-    def anchors(self, request: Request, state: WindowMemory) -> list[Anchor]:
+    def anchors(self, request: ListRequest, state: WindowMemory) -> list[Anchor]:
         """The provider's counts at the answers in the list, as far as they are known."""
         check, ledger = request.check, request.ledger
         if check.usage is None or check.step <= state.since or not self.settings.keep_tokens:
@@ -169,7 +169,9 @@ class Window(LimitedPolicy):
         )
         return [*state.anchors, *new]
 
-    def after(self, request: Request, state: WindowMemory, outcome: Outcome, parts: Iterable[list[Message]]) -> Outcome:
+    def after(
+        self, request: ListRequest, state: WindowMemory, outcome: ListOutcome, parts: Iterable[list[ListMessage]]
+    ) -> ListOutcome:
         """The outcome with what is remembered of the list, made of some parts, and of the counts whose answers are
         still in it."""
         events = {message.event for message in messages_of(outcome.view)}

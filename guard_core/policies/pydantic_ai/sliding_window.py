@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from guard_core.policies.pieces.lists import Outcome, Request
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest
 from guard_core.policies.pieces.messages import view_of
 from guard_core.policies.pydantic_ai.cuts import (
     PARTS_PAIRS,
@@ -25,7 +25,7 @@ class SlidingWindow(Window):
 
     name: ClassVar[str] = "pydantic-ai-sliding-window"
 
-    def compact(self, request: Request, state: WindowMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: WindowMemory) -> ListOutcome:
         ledger = request.ledger
         groups = self.groups(request, state)
         cut = self.cut(request, groups, state)
@@ -33,8 +33,8 @@ class SlidingWindow(Window):
         before, tail = flat(groups[first : first + 1] if first < cut else ()), flat(groups[cut:])
         after = view_of(ledger, [*before, *tail])
         if after == view_of(ledger, request.messages):
-            return Outcome(request.view, state, held=NOTHING_TO_COMPACT)
-        return self.after(request, state, Outcome(after, state), [before, tail])
+            return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return self.after(request, state, ListOutcome(after, state), [before, tail])
 
 
 SLIDING = PolicyKind(

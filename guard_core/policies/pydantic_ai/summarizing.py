@@ -10,8 +10,8 @@ from guard_core.costs import HAS_MEDIA, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.forms import Ends
 from guard_core.ledger import Ledger
-from guard_core.policies.pieces.lists import Outcome, Request, failed
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, Message, role_of, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, failed
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, ListMessage, role_of, view_of
 from guard_core.policies.pydantic_ai.cuts import (
     PARTS_PAIRS,
     Group,
@@ -51,12 +51,12 @@ class SummarizingMemory(WindowMemory, frozen=True, omit_defaults=True):
 class Kept(NamedTuple):
     """What stays of a list beside the summary: messages before it, the user's `turns` behind it, and the new ones."""
 
-    before: list[Message]
-    turns: list[list[Message]]
-    tail: list[Message]
+    before: list[ListMessage]
+    turns: list[list[ListMessage]]
+    tail: list[ListMessage]
 
     @property
-    def behind(self) -> list[Message]:
+    def behind(self) -> list[ListMessage]:
         return [message for turn in self.turns for message in turn]
 
 
@@ -67,11 +67,11 @@ class Summarizing(Window):
     state_type: ClassVar[type] = SummarizingMemory
     settings: SummarizingSettings
 
-    def compact(self, request: Request, state: SummarizingMemory) -> Outcome:
+    def compact(self, request: ListRequest, state: SummarizingMemory) -> ListOutcome:
         ledger = request.ledger
         groups = self.groups(request, state)
         cut = self.cut(request, groups, state)
-        nothing = Outcome(request.view, state, held=NOTHING_TO_COMPACT)
+        nothing = ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         if not cut:
             return nothing
         system = _leading_system(ledger, groups[0])
@@ -86,16 +86,16 @@ class Summarizing(Window):
         except SummaryFailed as error:
             return failed(request, state, given, error)
         tail = [item for item in kept.tail if item.inserted is None] if self.settings.incremental else kept.tail
-        inserted = Message(inserted=Synthetic("summary", summary.bytes, summary.text))
+        inserted = ListMessage(inserted=Synthetic("summary", summary.bytes, summary.text))
         after = view_of(ledger, [*system, *kept.before, inserted, *kept.behind, *tail])
         copies = tuple(item.event for item in kept.behind)
         memory = msgspec.structs.replace(asked, summary_bytes=summary.bytes, copies=copies)
         summarising = request.passed(given, after, summary_bytes=summary.bytes)
         parts = [system, kept.before, [inserted], *kept.turns, tail]
-        return self.after(request, state, Outcome(after, memory, (summarising,)), parts)
+        return self.after(request, state, ListOutcome(after, memory, (summarising,)), parts)
 
     def _tail(
-        self, request: Request, groups: list[Group], cut: int, system: list[Message], state: SummarizingMemory
+        self, request: ListRequest, groups: list[Group], cut: int, system: list[ListMessage], state: SummarizingMemory
     ) -> Kept:
         """What stays. A message of the user that is not new stays whole, cut to a number of characters, or not."""
         ledger, settings = request.ledger, self.settings
@@ -112,7 +112,7 @@ class Summarizing(Window):
             return Kept([], [], flat(groups[cut:]))
         return Kept(_first_turn(ledger, groups[first], system), [], flat(groups[cut:]))
 
-    def _prompts(self, ledger: Ledger, group: Group, state: SummarizingMemory) -> list[Message]:
+    def _prompts(self, ledger: Ledger, group: Group, state: SummarizingMemory) -> list[ListMessage]:
         """The user's messages in one of the library's, of which those that are not copies already are one prompt: its
         texts share the characters that may stay (`_bound_sequence` of 0.62.0)."""
         kept, room = [], self.settings.keep_user_messages_max_chars
@@ -139,9 +139,9 @@ def _text_chars(ledger: Ledger, event: int) -> int:
     return int(ledger.parts["chars"][first:stop][ledger.parts["kind"][first:stop] == TEXT].sum())
 
 
-def _leading_system(ledger: Ledger, group: Group) -> list[Message]:
+def _leading_system(ledger: Ledger, group: Group) -> list[ListMessage]:
     """The system prompts with which a list begins."""
-    leading: list[Message] = []
+    leading: list[ListMessage] = []
     for message in group.messages:
         if message.inserted is not None or role_of(ledger, message) != SYSTEM_ROLE:
             break
@@ -149,7 +149,7 @@ def _leading_system(ledger: Ledger, group: Group) -> list[Message]:
     return leading
 
 
-def _first_turn(ledger: Ledger, group: Group, system: list[Message]) -> list[Message]:
+def _first_turn(ledger: Ledger, group: Group, system: list[ListMessage]) -> list[ListMessage]:
     """The user's first turn: without the system prompts, which come before it, and what an earlier summary and the
     messages behind that one brought into the same message of the library."""
     messages = group.messages

@@ -18,8 +18,8 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counters import in_steps, outputs_as_of
 from guard_core.policies.pieces.groups import Group, groups_of
-from guard_core.policies.pieces.lists import LastCount, ListMemory, ListPolicy, Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, Costs, Message, messages_of, roles_of, view_of
+from guard_core.policies.pieces.lists import LastCount, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, Costs, ListMessage, messages_of, roles_of, view_of
 from guard_core.trace import Head
 from guard_core.views import Span, Synthetic
 
@@ -139,27 +139,27 @@ class StrandsManager(ListPolicy):
         """System prompt and tools."""
         return -(-ledger.system_chars // 4) + (self.settings.tool_tokens or ledger.tools_tokens)
 
-    def recounted(self, request: Request, messages: list[Message], state: Any) -> int:
+    def recounted(self, request: ListRequest, messages: list[ListMessage], state: Any) -> int:
         """The count of a list that was changed at this step."""
         check, ledger = request.check, request.ledger
         head = Head(view_of(ledger, messages), check.at)
         row, at, tokens, as_of = np.array([[check.step], [check.at], [state.tokens], [state.as_of]], dtype=np.int64)
         return int(self.counted(self.sizes(ledger, head, row, at, LastCount(tokens, as_of), state, check.window))[0])
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         messages = request.messages
         if request.check.point is Point.ON_OVERFLOW:
             state = _refused(request, state)
             if state.in_turn > MOST_REFUSALS:
-                return Outcome(request.view, state, error="maximum recursion depth exceeded")
+                return ListOutcome(request.view, state, error="maximum recursion depth exceeded")
             reduced = self.reduced(request, messages, state, refused=True)
             if reduced.error:
-                return Outcome(request.view, reduced.state, error=reduced.error)
+                return ListOutcome(request.view, reduced.state, error=reduced.error)
             messages, state = messages_of(reduced.view), reduced.state
             counted = self.recounted(request, messages, state)
             done = reduced
         else:
-            done, counted = Outcome(request.view, state), request.counted
+            done, counted = ListOutcome(request.view, state), request.counted
         for again in self.checks(request, state, counted):
             if again(messages):
                 more = self.reduced(request, messages, state, refused=False)
@@ -167,15 +167,15 @@ class StrandsManager(ListPolicy):
                 done = more._replace(passes=(*done.passes, *more.passes), held=0 if done.passes else more.held)
         return done._replace(view=view_of(request.ledger, messages), state=state, counted=counted)
 
-    def checks(self, request: Request, state: Any, counted: int) -> list[Callable[[list[Message]], bool]]:
+    def checks(self, request: ListRequest, state: Any, counted: int) -> list[Callable[[list[ListMessage]], bool]]:
         """The checks before a call, in their order."""
         return [lambda messages: bool(self.over(np.array([counted]), request.limit)[0])]
 
     @abstractmethod
-    def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
+    def reduced(self, request: ListRequest, messages: list[ListMessage], state: Any, *, refused: bool) -> ListOutcome:
         """What the library leaves of a list. Raises nothing: an error is part of the outcome."""
 
-    def pinned(self, request: Request, groups: list[Group], state: Any) -> Any:
+    def pinned(self, request: ListRequest, groups: list[Group], state: Any) -> Any:
         """The state in which the first messages are pinned, from the first reduction on: until then the list is the
         log."""
         count = self.settings.pin_first
@@ -192,7 +192,7 @@ class StrandsManager(ListPolicy):
         count = self._count_at(request, answers[-1])
         return msgspec.structs.replace(state, pinned=stop, pinned_answer=answers[-1], pinned_count=count)
 
-    def _count_at(self, request: Request, answer: int) -> int:
+    def _count_at(self, request: ListRequest, answer: int) -> int:
         """What the provider counted at the call with an answer, whose request was the log before it, and its output."""
         ledger, usage = request.ledger, request.check.usage
         step = int(np.searchsorted(ledger.steps["at"], answer, side="right")) - 1
@@ -205,7 +205,7 @@ class StrandsManager(ListPolicy):
         return counted.tokens + int(outputs_as_of(ledger, np.array([step]))[0])
 
 
-def _refused(request: Request, state: Any) -> Any:
+def _refused(request: ListRequest, state: Any) -> Any:
     """The state after a refusal."""
     turn = int(request.ledger.steps["turn"][request.check.step])
     in_turn = state.in_turn + 1 if state.turn == turn else 1
@@ -217,7 +217,7 @@ def is_pinned(group: Group, state: Any) -> bool:
     return 0 <= group.first_event < int(state.pinned)
 
 
-def list_of(request: Request, messages: list[Message]) -> list[Group]:
+def list_of(request: ListRequest, messages: list[ListMessage]) -> list[Group]:
     """The library's messages."""
     return groups_of(request.ledger, messages)
 
@@ -243,16 +243,16 @@ def _reported_outputs(ledger: Ledger) -> Ints:
     return reported
 
 
-def _last_in_head(ledger: Ledger, head: Head) -> tuple[int, list[Message]]:
+def _last_in_head(ledger: Ledger, head: Head) -> tuple[int, list[ListMessage]]:
     """The last answer in a head, -1: none, and the messages behind it there."""
-    behind: list[Message] = []
+    behind: list[ListMessage] = []
     for segment in reversed(head.view):
         if isinstance(segment, Span):
             last = int(_last_answers(ledger)[segment.stop])
             if last >= segment.start:
-                return last, [*(Message(event, segment.form) for event in range(last + 1, segment.stop)), *behind]
-            behind = [*(Message(event, segment.form) for event in range(segment.start, segment.stop)), *behind]
+                return last, [*(ListMessage(event, segment.form) for event in range(last + 1, segment.stop)), *behind]
+            behind = [*(ListMessage(event, segment.form) for event in range(segment.start, segment.stop)), *behind]
         else:
             assert isinstance(segment, Synthetic)
-            behind = [Message(inserted=segment), *behind]
+            behind = [ListMessage(inserted=segment), *behind]
     return -1, behind

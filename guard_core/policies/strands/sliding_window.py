@@ -17,8 +17,8 @@ from guard_core.forms.base import Columns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.groups import GROUPS, Group, flat, starts
-from guard_core.policies.pieces.lists import Outcome, Request, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, Costs, Message, roles_of, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, Costs, ListMessage, roles_of, view_of
 from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
 from guard_core.policies.strands.manager import StrandsManager, is_pinned, list_of
 from guard_core.trace import NOTHING_TO_COMPACT, Head
@@ -143,20 +143,20 @@ class StrandsSlidingWindow(StrandsManager, StagedPolicy):
     def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         return self._many(sizes)
 
-    def checks(self, request: Request, state: Any, counted: int) -> list[Callable[[list[Message]], bool]]:
-        def many(messages: list[Message]) -> bool:
+    def checks(self, request: ListRequest, state: Any, counted: int) -> list[Callable[[list[ListMessage]], bool]]:
+        def many(messages: list[ListMessage]) -> bool:
             due = bool(self._is_due(request.check.step, state))
             return due and len(list_of(request, messages)) > int(self.settings.window_size)
 
         others = super().checks(request, state, counted)
         return [*others, many] if self.settings.per_turn else others
 
-    def compact(self, request: Request, state: Any) -> Outcome:
+    def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         if request.check.point is Point.END_OF_TURN:
             return self.reduced(request, request.messages, state, refused=False)
         return super().compact(request, state)
 
-    def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
+    def reduced(self, request: ListRequest, messages: list[ListMessage], state: Any, *, refused: bool) -> ListOutcome:
         ledger, groups, size = request.ledger, list_of(request, messages), self.settings.window_size
         state = self.pinned(request, groups, state)
         if size == 0:
@@ -165,22 +165,24 @@ class StrandsSlidingWindow(StrandsManager, StagedPolicy):
             cut = _cut_oldest(ledger, groups, state)
             if cut is not None:
                 view = view_of(ledger, flat(cut))
-                return Outcome(view, state, (request.passed((), view),))
+                return ListOutcome(view, state, (request.passed((), view),))
         start = 2 if len(groups) <= size else len(groups) - size
         place = _trim_point(groups, start)
         if place is None:
             error = CANNOT if refused else ""
-            return Outcome(view_of(ledger, messages), state, error=error, held=NOTHING_TO_COMPACT)
+            return ListOutcome(view_of(ledger, messages), state, error=error, held=NOTHING_TO_COMPACT)
         return _dropped(request, groups, place, state, refused=refused)
 
 
-def _dropped(request: Request, groups: list[Group], place: int, state: Any, *, refused: bool = False) -> Outcome:
+def _dropped(
+    request: ListRequest, groups: list[Group], place: int, state: Any, *, refused: bool = False
+) -> ListOutcome:
     """The list without the messages before a place, but for pinned ones."""
     remaining = [group for number, group in enumerate(groups) if number >= place or is_pinned(group, state)]
     view = view_of(request.ledger, flat(remaining))
     if len(remaining) == len(groups):
-        return Outcome(view, state, error=CANNOT if refused else "", held=NOTHING_TO_COMPACT)
-    return Outcome(view, state, (request.passed((), view),))
+        return ListOutcome(view, state, error=CANNOT if refused else "", held=NOTHING_TO_COMPACT)
+    return ListOutcome(view, state, (request.passed((), view),))
 
 
 def _cut_oldest(ledger: Ledger, groups: list[Group], state: Any) -> list[Group] | None:
@@ -197,7 +199,7 @@ def _cut_oldest(ledger: Ledger, groups: list[Group], state: Any) -> list[Group] 
     return None
 
 
-def _is_long(ledger: Ledger, message: Message) -> bool:
+def _is_long(ledger: Ledger, message: ListMessage) -> bool:
     return bool(ledger.changed_by(CutResults().name)[message.event])
 
 

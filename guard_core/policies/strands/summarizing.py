@@ -8,8 +8,8 @@ import msgspec
 
 from guard_core.errors import SummaryFailed
 from guard_core.policies.pieces.groups import Group, flat
-from guard_core.policies.pieces.lists import Outcome, Request
-from guard_core.policies.pieces.messages import Message, view_of
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest
+from guard_core.policies.pieces.messages import ListMessage, view_of
 from guard_core.policies.strands.manager import StrandsManager, is_pinned, list_of
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
 from guard_core.views import Synthetic
@@ -25,9 +25,9 @@ class StrandsSummarizing(StrandsManager):
 
     name: ClassVar[str] = "strands-summarizing"
 
-    def reduced(self, request: Request, messages: list[Message], state: Any, *, refused: bool) -> Outcome:
+    def reduced(self, request: ListRequest, messages: list[ListMessage], state: Any, *, refused: bool) -> ListOutcome:
         ledger, groups = request.ledger, list_of(request, messages)
-        unchanged = Outcome(view_of(ledger, messages), state, held=NOTHING_TO_COMPACT)
+        unchanged = ListOutcome(view_of(ledger, messages), state, held=NOTHING_TO_COMPACT)
         ratio = max(LEAST_RATIO, min(MOST_RATIO, self.settings.summary_ratio))
         count = min(max(1, int(len(groups) * ratio)), len(groups) - self.settings.preserve_recent_messages)
         split = _whole(groups, count) if count > 0 else None
@@ -48,9 +48,9 @@ class StrandsSummarizing(StrandsManager):
             error = f"the summariser failed: {failure}" if refused else ""
             return unchanged._replace(state=state, error=error, held=SUMMARISER_FAILED)
         text = Synthetic("summary", summary.bytes, summary.text)
-        after = view_of(ledger, [*flat(pinned), Message(inserted=text), *flat(groups[split:])])
+        after = view_of(ledger, [*flat(pinned), ListMessage(inserted=text), *flat(groups[split:])])
         state = msgspec.structs.replace(state, summary_bytes=summary.bytes)
-        return Outcome(after, state, (request.passed(given, after, summary_bytes=summary.bytes),))
+        return ListOutcome(after, state, (request.passed(given, after, summary_bytes=summary.bytes),))
 
 
 def _whole(groups: list[Group], split: int) -> int | None:

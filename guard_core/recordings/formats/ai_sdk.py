@@ -54,7 +54,7 @@ class AiSdkFormat:
         return known * 2 > len(heads) and any(map(_is_own, heads))
 
     def read(self, source: ByteSource) -> Recording:
-        reader = _Reader(source)
+        reader = _ChatReader(source)
         for line, message in _messages(source):
             with source.tolerate(line):
                 reader.message(message, line)
@@ -96,7 +96,7 @@ def _is_text(part: JSON) -> bool:
     return fields.text(part, "type") in _TEXTS and isinstance(part.get("text"), str)
 
 
-class _Reader:
+class _ChatReader:
     def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._facts = FactCounter(NAME)

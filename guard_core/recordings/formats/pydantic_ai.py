@@ -77,7 +77,7 @@ class PydanticAiFormat:
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(NAME)
-        reader = _Reader(source, facts)
+        reader = _HistoryReader(source, facts)
         for line, message in _messages(source):
             with source.tolerate(line):
                 reader.message(message, line)
@@ -106,7 +106,7 @@ def _is_message(value: Any) -> bool:
     return all("part_kind" in part for part in fields.objects(value["parts"]))
 
 
-class _Reader:
+class _HistoryReader:
     def __init__(self, source: ByteSource, facts: FactCounter) -> None:
         self._source = source
         self._facts = facts

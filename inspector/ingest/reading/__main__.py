@@ -20,7 +20,7 @@ gc.set_threshold(1_000_000, 20, 100)  # a long file is hundreds of thousands of 
 import msgspec  # noqa: E402
 
 from guard_core.errors import RecordingError  # noqa: E402
-from inspector.ingest.reading.messages import Failed, Message, write  # noqa: E402
+from inspector.ingest.reading.messages import Failed, ReaderMessage, write  # noqa: E402
 from inspector.ingest.reading.reader import Options, read_here  # noqa: E402
 
 TRACE_CHARS = 4_000  # of a traceback, for the log
@@ -32,7 +32,7 @@ def main() -> int:
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever a library prints is not a message
 
-        def send(message: Message) -> None:
+        def send(message: ReaderMessage) -> None:
             write(out, message)
 
         try:

@@ -14,43 +14,43 @@ from guard_core.recordings import FirstLook, ImportNotes, RecordingFacts
 from inspector.project.pipes import read_frame, write_frame
 
 
-class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ReaderMessage(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """One message of a reader."""
 
 
-class Progress(Message, frozen=True):
+class Progress(ReaderMessage, frozen=True):
     """Bytes read, of all."""
 
     done: int
     total: int
 
 
-class Read(Message, frozen=True):
+class Read(ReaderMessage, frozen=True):
     """The file is read; so many events are in its sessions."""
 
     events: int
 
 
-class Look(Message, frozen=True):
+class Look(ReaderMessage, frozen=True):
     """What the provider reported for the calls of the first session."""
 
     first: FirstLook
 
 
-class Cut(Message, frozen=True):
+class Cut(ReaderMessage, frozen=True):
     """Of the events sent of the first session, the first `count` are in it; the others are not."""
 
     count: int
 
 
-class Begin(Message, frozen=True):
+class Begin(ReaderMessage, frozen=True):
     """A session of this format follows, which its agent calls so."""
 
     format: str
     source_id: str
 
 
-class Batch(Message, frozen=True):
+class Batch(ReaderMessage, frozen=True):
     """The next events of the session."""
 
     texts: list[bytes]  # contents.packed
@@ -61,13 +61,13 @@ class Batch(Message, frozen=True):
     source_ids: list[str]
 
 
-class End(Message, frozen=True):
+class End(ReaderMessage, frozen=True):
     """The session is whole."""
 
     head: bytes  # packing.encode of the session without its events
 
 
-class Done(Message, frozen=True):
+class Done(ReaderMessage, frozen=True):
     """The end of the file, what is known of it as a whole, and how many sessions were above the limit."""
 
     format: str
@@ -76,7 +76,7 @@ class Done(Message, frozen=True):
     left_out: int
 
 
-class Failed(Message, frozen=True):
+class Failed(ReaderMessage, frozen=True):
     """The file cannot be read: the name of a RecordingError, "memory", "system", or a "mistake" of ours."""
 
     kind: str
@@ -89,12 +89,12 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Progress | Read | Look | Cut | Begin | Batch | End | Done | Failed)
 
 
-def write(out: IO[bytes], message: Message) -> None:
+def write(out: IO[bytes], message: ReaderMessage) -> None:
     """Write one message to a pipe."""
     write_frame(out, _ENCODER.encode(message))
 
 
-def read(source: IO[bytes]) -> Message | None:
+def read(source: IO[bytes]) -> ReaderMessage | None:
     """The next message from a pipe; None at its end."""
     data = read_frame(source)
     return None if data is None else _DECODER.decode(data)

@@ -13,7 +13,7 @@ from queue import Empty, Full, Queue
 import msgspec
 
 from guard_core import errors
-from inspector.ingest.reading.messages import Failed, Message, read
+from inspector.ingest.reading.messages import Failed, ReaderMessage, read
 from inspector.ingest.reading.reader import Options
 from inspector.project.pipes import environment
 
@@ -28,7 +28,7 @@ class ReaderFailed(Exception):
 
 def read_in_process(
     options: Options,
-    send: Callable[[Message], None],
+    send: Callable[[ReaderMessage], None],
     idle: Callable[[], object],
     meanwhile: Callable[[], object] = lambda: None,
     wait: float = WAIT,
@@ -45,7 +45,7 @@ def read_in_process(
 
 
 @contextmanager
-def _process(options: Options) -> Iterator[Queue[Message | None]]:
+def _process(options: Options) -> Iterator[Queue[ReaderMessage | None]]:
     """A process that reads, and its messages; None after the last. It does not outlive the block, and neither do the
     files that it unpacks."""
     with tempfile.TemporaryDirectory(prefix="reader-") as folder, _started(options, folder) as messages:
@@ -53,7 +53,7 @@ def _process(options: Options) -> Iterator[Queue[Message | None]]:
 
 
 @contextmanager
-def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
+def _started(options: Options, folder: str) -> Iterator[Queue[ReaderMessage | None]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "inspector.ingest.reading", msgspec.json.encode(options).decode()],
         stdin=subprocess.PIPE,  # carries nothing: when it closes, the reader knows that its messages are no longer read
@@ -63,11 +63,11 @@ def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
     assert process.stdout is not None
     assert process.stdin is not None
     out, lifeline = process.stdout, process.stdin
-    messages: Queue[Message | None] = Queue(AHEAD)
+    messages: Queue[ReaderMessage | None] = Queue(AHEAD)
     over = threading.Event()
 
     def listen() -> None:
-        message: Message | None = None
+        message: ReaderMessage | None = None
         while not over.is_set():
             message = read(out)
             while not over.is_set():
@@ -94,7 +94,7 @@ def _started(options: Options, folder: str) -> Iterator[Queue[Message | None]]:
         lifeline.close()
 
 
-def _next(messages: Queue[Message | None], idle: Callable[[], object], wait: float) -> Message | None:
+def _next(messages: Queue[ReaderMessage | None], idle: Callable[[], object], wait: float) -> ReaderMessage | None:
     while True:
         try:
             return messages.get(timeout=wait)

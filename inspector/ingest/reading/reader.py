@@ -17,14 +17,14 @@ from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.packing import encode
 from guard_core.sessions import Session
-from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Message, Progress, Read
+from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Progress, Read, ReaderMessage
 from inspector.storage.contents import key_of, packed
 
 BATCH_BYTES = 300_000  # of texts; their words are as many again, and about six batches are in memory at once
 BATCH = 2_000  # events; each batch is a transaction, and a segment of the text index
 MAX_SESSIONS = 2_000  # sent of one file
 
-Send = Callable[[Message], None]
+Send = Callable[[ReaderMessage], None]
 
 
 class Options(msgspec.Struct, frozen=True):

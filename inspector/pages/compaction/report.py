@@ -14,7 +14,7 @@ from guard_core.report import TableReport
 from guard_core.report.tables import Value
 from guard_core.shares import per_cent
 from inspector.pages.compaction import facts
-from inspector.pages.compaction.sides import DOLLARS, SAVED, SHARE, Row, Side, figures_of
+from inspector.pages.compaction.sides import DOLLARS, SAVED, SHARE, CompactionSide, Row, figures_of
 from inspector.pages.shared.attachments import attachment, csv_file
 from inspector.pages.shared.compared import beside, compared
 from inspector.pages.shared.numbers import step_number
@@ -28,14 +28,14 @@ MODELLED = "A replayed compaction is modelled: the same messages, with the recor
 COUNTED = "How many of those that a compaction made worse, or that were open. The texts are not in this report."
 
 
-def as_csv(sides: Sequence[Side]) -> HttpResponse:
+def as_csv(sides: Sequence[CompactionSide]) -> HttpResponse:
     """One line for each figure; money is in US dollars."""
     header = ["figure", *(f"{side.letter}: {_named(side)}" for side in sides)]
     lines = ([_name(row), *row.plain()] for row in figures_of(sides))
     return csv_file("compactions.csv", header, lines)
 
 
-def as_json(sides: Sequence[Side]) -> HttpResponse:
+def as_json(sides: Sequence[CompactionSide]) -> HttpResponse:
     """Each compaction with its figures and what it left of instructions and open work."""
     figures = [(_name(row), row.plain()) for row in figures_of(sides)]
     body = {
@@ -67,7 +67,7 @@ def as_json(sides: Sequence[Side]) -> HttpResponse:
     return attachment(HttpResponse(msgspec.json.encode(body), content_type="application/json"), "compactions.json")
 
 
-def report_of(sides: Sequence[Side], level: str) -> TableReport:
+def report_of(sides: Sequence[CompactionSide], level: str) -> TableReport:
     """The figures beside each other, and how many instructions each left in which state."""
     several = len({side.page.row.pk for side in sides}) > 1
     names = [f"{side.letter}: {_named(side, several and level == 'names')}" for side in sides]
@@ -92,7 +92,7 @@ def report_of(sides: Sequence[Side], level: str) -> TableReport:
     )
 
 
-def _named(side: Side, with_title: bool = False) -> str:
+def _named(side: CompactionSide, with_title: bool = False) -> str:
     """A compaction in one line."""
     where = f"step {step_number(side.item.step):,}" if side.page.count else ""
     title = side.page.row.title if with_title else ""
@@ -103,7 +103,7 @@ def _name(row: Row) -> str:
     return f"{row.name}, {'US dollars' if row.unit == DOLLARS else 'as a share'}" if row.unit else row.name
 
 
-def _sentences(sides: Sequence[Side], figures: Sequence[Row]) -> list[str]:
+def _sentences(sides: Sequence[CompactionSide], figures: Sequence[Row]) -> list[str]:
     """How much each left, and what it saved where that is known of all."""
     letters = [side.letter for side in sides]
     left = next((row.values for row in figures if row.unit == SHARE), None)

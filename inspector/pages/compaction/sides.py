@@ -32,7 +32,7 @@ _OWN = re.compile(r"(?P<side>recorded|replayed)/(?P<number>[0-9]{1,6})")
 _ELSEWHERE = re.compile(r"(?:.*/s/)?(?P<session>[0-9a-fA-F-]{36})/(?:c/)?(?P<number>[0-9]{1,6})(?:/.*)?")
 
 
-class Side(NamedTuple):
+class CompactionSide(NamedTuple):
     """One compaction of the comparison, on the page of its session."""
 
     letter: str
@@ -71,7 +71,7 @@ class Row(NamedTuple):
         return [None if value is None else value / (UNIT * 1_000_000) for value in self.values]
 
 
-def sides_of(request: HttpRequest, first: Side) -> tuple[list[Side], list[str]]:
+def sides_of(request: HttpRequest, first: CompactionSide) -> tuple[list[CompactionSide], list[str]]:
     """The first and those that the address names beside it, and what is wrong."""
     sides, errors = [first], []
     texts = [text for text in request.GET.getlist("with") if text.strip()]
@@ -90,11 +90,11 @@ def sides_of(request: HttpRequest, first: Side) -> tuple[list[Side], list[str]]:
     return sides, errors
 
 
-def _key(side: Side) -> tuple[UUID, str]:
+def _key(side: CompactionSide) -> tuple[UUID, str]:
     return side.page.row.pk, side.url
 
 
-def _side(request: HttpRequest, page: Frame, text: str, letter: str) -> Side:
+def _side(request: HttpRequest, page: Frame, text: str, letter: str) -> CompactionSide:
     """What one parameter names. Raises ValueError with a sentence where there is no such compaction."""
     side = "recorded"
     if own := _OWN.fullmatch(text):
@@ -113,7 +113,7 @@ def _side(request: HttpRequest, page: Frame, text: str, letter: str) -> Side:
     count = count_of(page, side)
     if not 1 <= number <= count:
         raise ValueError(no_such(side, count))
-    return Side(letter, page, item_of(page, side, compaction_index(number)))
+    return CompactionSide(letter, page, item_of(page, side, compaction_index(number)))
 
 
 def _settings(address: str) -> dict[str, str]:
@@ -122,7 +122,7 @@ def _settings(address: str) -> dict[str, str]:
     return dict(parse_qsl(query)) if query.count("&") < MOST_SETTINGS else {}
 
 
-def figures_of(sides: Sequence[Side]) -> list[Row]:
+def figures_of(sides: Sequence[CompactionSide]) -> list[Row]:
     """Every figure of each compaction."""
     bridges = [bridge_of(side.page, side.item) for side in sides]
     return [*_tokens(bridges), *_messages(sides), *_prices(sides), Row(REMAINING, list(map(_share, bridges)), SHARE)]
@@ -158,7 +158,7 @@ def _removed(bridge: Bridge, name: str) -> int:
     return next((part.removed for part in bridge.parts if part.name == name), 0)
 
 
-def _messages(sides: Sequence[Side]) -> list[Row]:
+def _messages(sides: Sequence[CompactionSide]) -> list[Row]:
     """How many messages met each fate."""
     columns = []
     for side in sides:
@@ -168,7 +168,7 @@ def _messages(sides: Sequence[Side]) -> list[Row]:
     return [Row(f"messages {name}", [column[name] for column in columns]) for name in columns[0]]
 
 
-def _prices(sides: Sequence[Side]) -> list[Row]:
+def _prices(sides: Sequence[CompactionSide]) -> list[Row]:
     """What each cost at once and saved up to the next compaction, where its price is known."""
     known = []
     for side in sides:

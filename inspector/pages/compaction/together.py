@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from guard_core.outcomes.words import dollars
 from inspector.pages.compaction import facts, presenter
 from inspector.pages.compaction.report import as_csv, as_json, report_of
-from inspector.pages.compaction.sides import DOLLARS, SHARE, Row, Side, figures_of, sides_of
+from inspector.pages.compaction.sides import DOLLARS, SHARE, CompactionSide, Row, figures_of, sides_of
 from inspector.pages.compaction.views import count_of, item_of, no_such, texts_of
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import SIDES, Frame, frame
@@ -44,7 +44,7 @@ def compactions_together(request: HttpRequest, session_id: UUID, number: int) ->
     side, count = _counted(request, page)
     if not 1 <= number <= count:
         return plain(request, 404, "There is no such compaction", no_such(side, count), page.paths["overview"])
-    first = Side("A", page, item_of(page, side, compaction_index(number)))
+    first = CompactionSide("A", page, item_of(page, side, compaction_index(number)))
     sides, errors = sides_of(request, first)
     form = {"csv": as_csv, "json": as_json}.get(request.GET.get("format", ""))
     if form is not None and len(sides) > 1:
@@ -59,7 +59,7 @@ def compactions_share(request: HttpRequest, session_id: UUID, number: int) -> Ht
     side, count = _counted(request, page)
     if not 1 <= number <= count:
         raise Http404("There is no such compaction.")
-    first = Side("A", page, item_of(page, side, compaction_index(number)))
+    first = CompactionSide("A", page, item_of(page, side, compaction_index(number)))
     sides, errors = sides_of(request, first)
     if errors or len(sides) < 2:
         raise Http404("There is no such comparison.")
@@ -73,20 +73,20 @@ def _counted(request: HttpRequest, page: Frame) -> tuple[str, int]:
     return side, count_of(page, side)
 
 
-def _address(first: Side, sides: Sequence[Side], name: str = "compactions_together") -> str:
+def _address(first: CompactionSide, sides: Sequence[CompactionSide], name: str = "compactions_together") -> str:
     """The address of a comparison."""
     pairs = [*_settings(first), *(("with", _value(first, side)) for side in sides[1:])]
     path = reverse(name, args=[first.page.row.pk, compaction_number(first.item.index)])
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
-def _settings(first: Side) -> list[tuple[str, str]]:
+def _settings(first: CompactionSide) -> list[tuple[str, str]]:
     """What the address of the first says besides its number."""
     side = [] if first.item.recorded else [("side", first.item.side)]
     return [*first.page.choice.pairs().items(), *side]
 
 
-def _context(first: Side, sides: Sequence[Side], errors: list[str]) -> dict[str, Any]:
+def _context(first: CompactionSide, sides: Sequence[CompactionSide], errors: list[str]) -> dict[str, Any]:
     page, item = first.page, first.item
     several = len({side.page.row.pk for side in sides}) > 1
     is_compared = len(sides) > 1
@@ -114,7 +114,7 @@ def _context(first: Side, sides: Sequence[Side], errors: list[str]) -> dict[str,
     }
 
 
-def _choices(first: Side, sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _choices(first: CompactionSide, sides: Sequence[CompactionSide]) -> list[dict[str, Any]]:
     """The compactions of this session that may be picked, each field with the one that is shown there."""
     page = first.page
     options = [
@@ -139,11 +139,11 @@ def _choices(first: Side, sides: Sequence[Side]) -> list[dict[str, Any]]:
     ]
 
 
-def _is_elsewhere(first: Side, side: Side) -> bool:
+def _is_elsewhere(first: CompactionSide, side: CompactionSide) -> bool:
     return side.page.row.pk != first.page.row.pk
 
 
-def _value(first: Side, side: Side) -> str:
+def _value(first: CompactionSide, side: CompactionSide) -> str:
     """How the form names a compaction."""
     number = compaction_number(side.item.index)
     if side.page is first.page:
@@ -152,7 +152,7 @@ def _value(first: Side, side: Side) -> str:
     return f"{side.page.row.pk}/{number}{replay}"
 
 
-def _about(side: Side, several: bool) -> dict[str, Any]:
+def _about(side: CompactionSide, several: bool) -> dict[str, Any]:
     page, item = side.page, side.item
     where = f"step {step_number(item.step):,}" if page.count else ""
     words = [where, side.settings, in_order(page.row.title) if several else ""]
@@ -165,7 +165,7 @@ def _about(side: Side, several: bool) -> dict[str, Any]:
     }
 
 
-def _rows(sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _rows(sides: Sequence[CompactionSide]) -> list[dict[str, Any]]:
     """The table: each figure with the difference of every later compaction to the first."""
     return [_row(row) for row in figures_of(sides) if any(row.values) or row.unit == SHARE]
 
@@ -198,7 +198,7 @@ def _difference(row: Row, value: float | None) -> str:
     return signed(value - first)
 
 
-def _texts(sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _texts(sides: Sequence[CompactionSide]) -> list[dict[str, Any]]:
     """Instructions and open work that a compaction made worse, or that were open, and what each left of them."""
     columns = [
         {row.snippet.text: facts.row_of(row) for row in facts.changes_of(side.page, side.item).shown} for side in sides

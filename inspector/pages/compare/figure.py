@@ -27,7 +27,7 @@ KINDS = ("recorded", "replayed", "heuristic", "calibrated")  # of a picture, in 
 MOST_MARKS = 200  # compactions of a side that are marked
 
 
-class Line(NamedTuple):
+class SideLine(NamedTuple):
     """One side: prompt tokens of every step and the steps that follow a compaction."""
 
     name: str
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     fired: Ints
 
 
-def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> dict[str, Any]:
+def comparison_figure(lines: Sequence[SideLine], parts_at: int | None) -> dict[str, Any]:
     """A line for each side, a mark for each compaction, and where the first two part, in the words of plotly.js."""
     data = []
     for line, (colour, dash, symbol) in zip(lines, STYLES, strict=False):
@@ -62,7 +62,7 @@ def comparison_figure(lines: Sequence[Line], parts_at: int | None) -> dict[str, 
     return {"data": data, "layout": layout}
 
 
-def comparison_picture(lines: Sequence[Line], parts_at: int | None) -> Picture | None:
+def comparison_picture(lines: Sequence[SideLine], parts_at: int | None) -> Picture | None:
     """The same as a plain picture; None without steps."""
     count = max((len(line.tokens) for line in lines), default=0)
     if not count:
@@ -85,5 +85,5 @@ def comparison_picture(lines: Sequence[Line], parts_at: int | None) -> Picture |
     return Picture(drawn, axis_words(box), (), *step_words(range(count)))
 
 
-def _trace(name: str, line: Line, steps: Ints, style: dict[str, Any]) -> dict[str, Any]:
+def _trace(name: str, line: SideLine, steps: Ints, style: dict[str, Any]) -> dict[str, Any]:
     return {"type": "scatter", "name": name, "x": step_number(steps), "y": line.tokens[steps], **style}

@@ -6,9 +6,9 @@ import numpy as np
 
 from guard_core.decimation import kept_steps
 from guard_core.outcomes.words import count_words
-from guard_core.report import Line, TableReport
+from guard_core.report import ChartLine, TableReport
 from guard_core.report.tables import Value
-from inspector.pages.compare.sides import Side, parting
+from inspector.pages.compare.sides import ComparedSide, parting
 from inspector.pages.shared.compared import beside, compared
 from inspector.pages.shared.numbers import step_number
 
@@ -17,7 +17,7 @@ MODELLED = "Figures of a replay are modelled: the same messages, with the record
 RECORDED = "Figures of a recording are those of its provider where it counted, else modelled."
 
 
-def report_of(sides: list[Side], level: str) -> TableReport:
+def report_of(sides: list[ComparedSide], level: str) -> TableReport:
     """Where the sides part, their figures beside each other, and their lines."""
     names = [side.name if level == "names" else f"{side.letter}: {_how(side)}" for side in sides]
     columns = [side.figures() for side in sides]
@@ -40,7 +40,7 @@ def report_of(sides: list[Side], level: str) -> TableReport:
     )
 
 
-def side_sentences(sides: list[Side]) -> list[str]:
+def side_sentences(sides: list[ComparedSide]) -> list[str]:
     """For each side whose calls have several windows, which of them judges what; whose figures are no tokens, that;
     whose compactions are not all at a step, how many are not."""
     words = (
@@ -51,12 +51,12 @@ def side_sentences(sides: list[Side]) -> list[str]:
     return [f"{letter}: {sentence}" for letter, sentence in words if sentence]
 
 
-def _how(side: Side) -> str:
+def _how(side: ComparedSide) -> str:
     return side.wanted.choice.words() if side.is_replay else "recording"
 
 
-def _line(side: Side, name: str) -> Line:
+def _line(side: ComparedSide, name: str) -> ChartLine:
     tokens = side.case.tokens
     none = np.array([], dtype=np.int64)
     steps = kept_steps([tokens], side.fired, none, 0, len(tokens), MOST_POINTS)
-    return Line(name, tuple(steps.tolist()), tuple(tokens[steps].tolist()), tuple(side.fired.tolist()))
+    return ChartLine(name, tuple(steps.tolist()), tuple(tokens[steps].tolist()), tuple(side.fired.tolist()))

@@ -70,7 +70,7 @@ def named_session(project: Project, name: str) -> Session | None:
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedSide:
     """One side, computed. `name` is what tables call it, `label` the chart."""
 
     wanted: Wanted
@@ -162,13 +162,13 @@ class Side:
         }
 
 
-def computed(sides: Sequence[Wanted]) -> list[Side]:
+def computed(sides: Sequence[Wanted]) -> list[ComparedSide]:
     """The sides with their analyses. Raises as `analyse`, for one that is not replayed yet as long as there is one; as
     many as run at a time are begun."""
     known, long = [], []
     for item, letter in zip(sides, "ABCD", strict=False):
         try:
-            known.append(Side(item, analyse(item.row, item.choice), letter))
+            known.append(ComparedSide(item, analyse(item.row, item.choice), letter))
         except ReplayUnderWay as under_way:
             long.append(under_way)
             if len(long) == AT_ONCE:
@@ -178,7 +178,7 @@ def computed(sides: Sequence[Wanted]) -> list[Side]:
     return known
 
 
-def parting(first: Side, other: Side) -> int | None:
+def parting(first: ComparedSide, other: ComparedSide) -> int | None:
     """The first step at which two sides send different requests; None where they never do.
 
     Of one session that is the first request of another size; of two sessions the first one after the logs differ.
@@ -195,7 +195,7 @@ def parting(first: Side, other: Side) -> int | None:
     return int(apart[0]) if len(apart) else None
 
 
-def _logs_part(first: Side, other: Side) -> int | None:
+def _logs_part(first: ComparedSide, other: ComparedSide) -> int | None:
     """The first step, of both sessions, before which their messages differ, or one of them ends."""
     size = min(first.analysis.ledger.event_count, other.analysis.ledger.event_count)
     same = size

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 from guard_core.policies import GROUPS
 from inspector.figures.plain import plain_figure
 from inspector.models import Project, Session
-from inspector.pages.compare.figure import Line, comparison_figure, comparison_picture
+from inspector.pages.compare.figure import SideLine, comparison_figure, comparison_picture
 from inspector.pages.compare.report import report_of, side_sentences
-from inspector.pages.compare.sides import MOST_SIDES, Side, computed, named_session, parting, wanted
+from inspector.pages.compare.sides import MOST_SIDES, ComparedSide, computed, named_session, parting, wanted
 from inspector.pages.session.frame import step_of
 from inspector.pages.shared.listing import about
 from inspector.pages.shared.numbers import DASH, percent, points, signed, step_number, tokens
@@ -95,12 +95,12 @@ def _offered(project: Project, named: set[str]) -> list[Session]:
     return first + [row for row in newest if row not in first]
 
 
-def _context(request: HttpRequest, sides: list[Side], errors: list[str]) -> dict[str, Any]:
+def _context(request: HttpRequest, sides: list[ComparedSide], errors: list[str]) -> dict[str, Any]:
     first, count = sides[0], max(side.steps for side in sides)
     parts = [parting(first, side) for side in sides[1:]]
     address = f"{reverse('compare')}?{urlencode([('side', side.wanted.key) for side in sides])}"
     here = step_of(request, "at", max(1, count), next((step for step in parts if step is not None), 0))
-    lines = [Line(side.label, side.case.tokens, side.fired) for side in sides]
+    lines = [SideLine(side.label, side.case.tokens, side.fired) for side in sides]
     return {
         "errors": errors,
         "steps": count,
@@ -144,7 +144,7 @@ def _at(address: str, step: int | None) -> str:
     return "" if step is None else f"{address}&at={step_number(step)}#step"
 
 
-def _caption(sides: list[Side], parts: list[int | None]) -> str:
+def _caption(sides: list[ComparedSide], parts: list[int | None]) -> str:
     words = []
     for side, at in zip(sides[1:], parts, strict=True):
         where = "send the same requests" if at is None else f"diverge at step {step_number(at):,}"
@@ -152,7 +152,7 @@ def _caption(sides: list[Side], parts: list[int | None]) -> str:
     return f"Prompt tokens over steps. {'; '.join(words)}."
 
 
-def _rows(sides: list[Side]) -> list[dict[str, Any]]:
+def _rows(sides: list[ComparedSide]) -> list[dict[str, Any]]:
     """One row for each figure, with the difference of every later side to the first."""
     columns = [side.figures() for side in sides]
     rows = [
@@ -172,7 +172,7 @@ def _rows(sides: list[Side]) -> list[dict[str, Any]]:
     return [*rows, {"name": "peak fill", "first": fills[0], "others": others}]
 
 
-def _at_step(side: Side, step: int) -> dict[str, Any]:
+def _at_step(side: ComparedSide, step: int) -> dict[str, Any]:
     if step >= side.steps:
         what = "has ended" if side.steps else "has no model call"
         return {"letter": side.letter, "tokens": DASH, "fill": DASH, "what": what, "url": ""}
@@ -188,13 +188,13 @@ def _at_step(side: Side, step: int) -> dict[str, Any]:
     }
 
 
-def _head(side: Side) -> str:
+def _head(side: ComparedSide) -> str:
     """The head of a column of counts."""
     doubt = side.analysis.facts.counted_in
     return f"prompt tokens {side.letter}{f' ({doubt})' if doubt else ''}"
 
 
-def _download(sides: list[Side], kind: str) -> HttpResponse:
+def _download(sides: list[ComparedSide], kind: str) -> HttpResponse:
     """Every step of every side; in JSON steps count from 0."""
     if kind == "json":
         parts = [parting(sides[0], side) for side in sides[1:]]

@@ -12,7 +12,7 @@ from guard_core.report.document import Remark
 from inspector.pages.shared.numbers import compaction_index, step_index
 from inspector.pages.shared.share_fields import common, plain, remark_lines
 from inspector.replays.choice import Choice
-from inspector.sharing.making import Request
+from inspector.sharing.making import ShareRequest
 
 LEVEL_WORDS = {
     "numbers": "Numbers only: no words of the session except the names of agent and models",
@@ -30,7 +30,7 @@ _ANCHORED = re.compile(r"(?i)\s*step\s+([0-9]{1,9})\s*:\s*(.+)")
 class Wanted(NamedTuple):
     """What a form asks for."""
 
-    request: Request
+    request: ShareRequest
     lifetime: timedelta
     password: str
 
@@ -51,7 +51,7 @@ def parse(
     part = _part(typed, chosen, steps, errors)
     if errors:
         return None, errors
-    request = Request(
+    request = ShareRequest(
         options=Options(**options, chosen=chosen, level=level),
         part=part,
         title=fields.title,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from guard_core import __version__
-from guard_core.report import Line, Table, TableReport, sealed
+from guard_core.report import ChartLine, Table, TableReport, sealed
 from guard_core.report.tables import Value
 
 
@@ -29,7 +29,7 @@ def compared(
     *,
     sentences: Iterable[str],
     assumptions: Iterable[str],
-    lines: Iterable[Line] = (),
+    lines: Iterable[ChartLine] = (),
 ) -> TableReport:
     """`names` say what each side is; the `titles` of their sessions are left out below the level "names"."""
     return sealed(

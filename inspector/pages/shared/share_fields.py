@@ -93,7 +93,7 @@ def share_tables(
             errors["level"] = f"Choose one of: {', '.join(LEVELS)}."
         remarks = tuple(Remark(-1, line) for line in remark_lines(typed.get("remarks", ""), errors))
         if not errors:
-            wanted = making.Request(title=fields.title, remarks=remarks, hide=fields.hide)
+            wanted = making.ShareRequest(title=fields.title, remarks=remarks, hide=fields.hide)
             password = publishing.hashed_password(fields.password)
             project = project_of(request)
             share = making.keep_tables(project, report_of(typed["level"]), wanted, fields.lifetime, password)

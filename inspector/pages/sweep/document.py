@@ -7,10 +7,10 @@ from typing import Any
 from guard_core import __version__, cli
 from guard_core.sweep import conclusion_values
 from guard_core.windows.prices import UNIT
-from inspector.pages.sweep.runs import Answer
+from inspector.pages.sweep.runs import EndedSweep
 
 
-def conclusions_of(answer: Answer) -> dict[str, Any]:
+def conclusions_of(answer: EndedSweep) -> dict[str, Any]:
     """The question, its sessions, and what follows; without the figures of each setting."""
     result = answer.result
     return {
@@ -25,6 +25,6 @@ def conclusions_of(answer: Answer) -> dict[str, Any]:
     }
 
 
-def document_of(answer: Answer) -> dict[str, Any]:
+def document_of(answer: EndedSweep) -> dict[str, Any]:
     """The same, with every setting over every session."""
     return {**conclusions_of(answer), "cells": answer.result.cells}

@@ -39,7 +39,7 @@ def sweep_share(request: HttpRequest, pk: UUID) -> HttpResponse:
     return share_tables(request, lambda level: report_of(answer, level), "this sweep", reverse("sweep", args=[pk]))
 
 
-def _answer(request: HttpRequest, pk: UUID) -> runs.Answer:
+def _answer(request: HttpRequest, pk: UUID) -> runs.EndedSweep:
     row = get_object_or_404(runs.sweeps_of(project_of(request)), pk=pk)
     answer = runs.ended(row)
     if answer is None:

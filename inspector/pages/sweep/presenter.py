@@ -13,7 +13,7 @@ from guard_core.windows.prices import UNIT
 from inspector.pages.shared.numbers import counted, grouped, short, tokens
 from inspector.pages.shared.parts import in_order
 from inspector.pages.sweep.heat import Heat, colour
-from inspector.pages.sweep.runs import Answer
+from inspector.pages.sweep.runs import EndedSweep
 from inspector.replays.choice import sentence_of
 
 Value = int | float | str | None
@@ -38,7 +38,7 @@ def shown(measure: Measure, cell: Cell, *, exact: bool = False) -> str:
     return tokens(value) if exact or measure.unit != "tokens" else short(value)
 
 
-def measures_of(answer: Answer) -> list[Measure]:
+def measures_of(answer: EndedSweep) -> list[Measure]:
     """The figures that this sweep has."""
     cells = answer.result.cells
     return [
@@ -46,7 +46,7 @@ def measures_of(answer: Answer) -> list[Measure]:
     ]
 
 
-def heat(answer: Answer, measure: Measure) -> Heat:
+def heat(answer: EndedSweep, measure: Measure) -> Heat:
     """The grid: the first axis from left to right, the second from top to bottom."""
     result = answer.result
     names = list(result.axes)
@@ -75,7 +75,7 @@ def heat(answer: Answer, measure: Measure) -> Heat:
     )
 
 
-def link(answer: Answer, cell: Cell, at: int | None = None) -> str:
+def link(answer: EndedSweep, cell: Cell, at: int | None = None) -> str:
     """The replay of a setting: of the session that it fits worst, or of session `at`."""
     if at is None:
         at = max(range(len(cell.figures)), key=lambda place: (cell.figures[place].overflow_steps, -place))
@@ -110,7 +110,7 @@ def _cell(drawn: Heat, row: int, column: int) -> dict[str, Any]:
     }
 
 
-def recommendation(answer: Answer) -> dict[str, Any]:
+def recommendation(answer: EndedSweep) -> dict[str, Any]:
     """The sentence to quote, the cross-over, and settings that come to the same."""
     result = answer.result
     equal = [words(result.cells[index].values) for index in result.equal]
@@ -127,7 +127,7 @@ def recommendation(answer: Answer) -> dict[str, Any]:
     }
 
 
-def trade_offs(answer: Answer) -> dict[str, Any]:
+def trade_offs(answer: EndedSweep) -> dict[str, Any]:
     """The settings that no other beats, with their three figures."""
     result = answer.result
     cells = [result.cells[index] for index in result.trade_offs]
@@ -153,7 +153,7 @@ def trade_offs(answer: Answer) -> dict[str, Any]:
     }
 
 
-def sessions(answer: Answer, abouts: Mapping[str, str]) -> dict[str, Any]:
+def sessions(answer: EndedSweep, abouts: Mapping[str, str]) -> dict[str, Any]:
     """How the recommended setting does in each session. `abouts`: what distinguishes those of one title, by key."""
     cell = answer.result.cells[answer.result.recommended]
     listed = [
@@ -181,7 +181,7 @@ def sessions(answer: Answer, abouts: Mapping[str, str]) -> dict[str, Any]:
 COLUMNS = ("overflow_steps", "compactions", "longest_loop", "peak", "tokens_sent", "cost_usd", *LOSSES)
 
 
-def sheet(answer: Answer) -> Iterator[list[Value]]:
+def sheet(answer: EndedSweep) -> Iterator[list[Value]]:
     """The cells for a spreadsheet, one line each; money in US dollars."""
     result = answer.result
     yield [*result.axes, "sessions", "smallest_window", *COLUMNS, "recommended", "trade_off"]

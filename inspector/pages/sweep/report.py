@@ -6,13 +6,13 @@ from guard_core import __version__
 from guard_core.report import Table, TableReport, sealed
 from guard_core.sweep import words
 from inspector.pages.sweep import presenter
-from inspector.pages.sweep.runs import Answer
+from inspector.pages.sweep.runs import EndedSweep
 
 MOST_ROWS = 500  # settings that are listed: what a browser shows without effort
 MODELLED = "All figures are modelled, by a replay of the recorded messages under each setting."
 
 
-def report_of(answer: Answer, level: str) -> TableReport:
+def report_of(answer: EndedSweep, level: str) -> TableReport:
     """The recommendation with its evidence, the cross-over, every setting, and how the recommended one does."""
     header, *cells = presenter.sheet(answer)
     recommended = presenter.recommendation(answer)

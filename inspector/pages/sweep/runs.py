@@ -286,7 +286,7 @@ def unpacked(body: bytes) -> SliceResult:
     return msgspec.msgpack.decode(zstandard.decompress(body), type=SliceResult)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class EndedSweep(msgspec.Struct, frozen=True):
     """A sweep that has ended: its cells, judged, and the sessions they are from. `left_out` are those that could not be
     replayed, each with the reason."""
 
@@ -296,24 +296,24 @@ class Answer(msgspec.Struct, frozen=True):
     left_out: tuple[tuple[str, str], ...]  # title, reason
 
 
-def ended(sweep: Sweep, progress: Progress | None = None) -> Answer | None:
+def ended(sweep: Sweep, progress: Progress | None = None) -> EndedSweep | None:
     """The answer of a sweep; None as long as it is under way, and where it has none."""
     known = progress or progress_of(sweep)
     return None if known.under_way or known.cancelled else answer_of(sweep)
 
 
-def answer_of(sweep: Sweep) -> Answer | None:
+def answer_of(sweep: Sweep) -> EndedSweep | None:
     """The answer of a sweep whose slices have all ended; None where it was cancelled, or nothing could be replayed."""
     return _cache.get(str(sweep.pk), lambda: _answer(sweep))
 
 
-_cache: ByteCache[Answer | None] = ByteCache(
+_cache: ByteCache[EndedSweep | None] = ByteCache(
     CACHE_BYTES,
     lambda answer: 1_000 if answer is None else BYTES_A_FIGURE * len(answer.result.cells) * len(answer.sessions),
 )
 
 
-def _answer(sweep: Sweep) -> Answer | None:
+def _answer(sweep: Sweep) -> EndedSweep | None:
     rows = list(slices_of(sweep))
     whole = [row for row in rows if row.state == SweepSlice.State.DONE and row.result is not None]
     if not whole or any(row.state == SweepSlice.State.CANCELLED for row in rows):
@@ -331,7 +331,7 @@ def _answer(sweep: Sweep) -> Answer | None:
         assumed=[item.assumed for item in slices],
         disproved=[item.disproved for item in slices],
     )
-    return Answer(
+    return EndedSweep(
         question,
         result,
         tuple((str(row.session_key), row.title) for row in whole),

@@ -207,7 +207,7 @@ def sweep(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render_part(request, "sweep", "inspector/sweep/_sweep.html", "inspector/sweep/index.html", context)
 
 
-def _answer(request: HttpRequest, row: Sweep, answer: runs.Answer) -> dict[str, Any]:
+def _answer(request: HttpRequest, row: Sweep, answer: runs.EndedSweep) -> dict[str, Any]:
     known, measure = {item.name: item for item in presenter.measures_of(answer)}, _measure(request, answer)
     heat = presenter.heat(answer, measure)
     address = reverse("sweep", args=[row.pk])
@@ -226,14 +226,14 @@ def _answer(request: HttpRequest, row: Sweep, answer: runs.Answer) -> dict[str, 
     }
 
 
-def _abouts(project: Project, answer: runs.Answer) -> dict[str, str]:
+def _abouts(project: Project, answer: runs.EndedSweep) -> dict[str, str]:
     """What distinguishes the sessions of a sweep that have one title, by key, as far as they are still there."""
     keys = [key for key, _ in answer.sessions[: presenter.SHOWN_SESSIONS]]
     rows = Session.objects.of(project).filter(pk__in=keys, deleted=None)
     return {str(row.pk): about(row) for row in rows}
 
 
-def _measure(request: HttpRequest, answer: runs.Answer) -> Measure:
+def _measure(request: HttpRequest, answer: runs.EndedSweep) -> Measure:
     """The figure that an address names, where the sweep has it; else overflows, or what was made small."""
     known = {item.name: item for item in presenter.measures_of(answer)}
     first = "overflows" if any(cell.overflow_steps for cell in answer.result.cells) else answer.question.by

@@ -23,7 +23,7 @@ KEY = "[0-9a-f-]{36}"
 SENT = re.compile(rf"^(?P<name>.*): https?://[^/\s]+(?P<path>/s/{KEY}/|/imports/(?P<job>{KEY})/)$")
 
 
-class Line(NamedTuple):
+class WatcherLine(NamedTuple):
     """One line that the watching process printed; with an address where it names a session or an import."""
 
     text: str
@@ -86,11 +86,11 @@ def _page(request: HttpRequest, more: dict[str, Any] | None = None, status: int 
     return render_part(request, "watch-lines", part, page, context, status)
 
 
-def line_of(project: Project, text: str) -> Line:
+def line_of(project: Project, text: str) -> WatcherLine:
     """A line with the session of the file that was sent; where that was still read when the server answered, with what
     has become of it since."""
     match = SENT.match(text)
     if match is None:
-        return Line(text)
+        return WatcherLine(text)
     job = Import.objects.of(project).filter(pk=match["job"]).first() if match["job"] else None
-    return Line(match["name"], match["path"] if job is None else address_of(job))
+    return WatcherLine(match["name"], match["path"] if job is None else address_of(job))

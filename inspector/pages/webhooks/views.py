@@ -30,7 +30,7 @@ STATES = {
 }
 
 
-class Message(NamedTuple):
+class DeliveryRow(NamedTuple):
     """One message as the page lists it."""
 
     row: Delivery
@@ -44,7 +44,7 @@ class Hook(NamedTuple):
 
     row: Webhook
     kinds: str
-    messages: list[Message]
+    messages: list[DeliveryRow]
 
 
 @require_safe
@@ -123,5 +123,5 @@ def _hook(row: Webhook) -> Hook:
     return Hook(row, kinds, [_message(item) for item in last(row, SHOWN_MESSAGES)])
 
 
-def _message(row: Delivery) -> Message:
-    return Message(row, "test" if row.kind == TEST else kind_name(row.kind), *STATES[Delivery.State(row.state)])
+def _message(row: Delivery) -> DeliveryRow:
+    return DeliveryRow(row, "test" if row.kind == TEST else kind_name(row.kind), *STATES[Delivery.State(row.state)])

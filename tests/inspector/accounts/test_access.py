@@ -65,7 +65,7 @@ def project_sessions(project: Project) -> list[Any]:
     return list(Session.objects.of(project))
 
 
-def rule(url: str) -> access.Rule:
+def rule(url: str) -> access.AddressRule:
     rule_found = access.rule_of(get_resolver().resolve(url.partition("?")[0]).view_name)
     assert rule_found is not None, url
     return rule_found

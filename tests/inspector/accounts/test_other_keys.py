@@ -135,7 +135,7 @@ def own_addresses() -> list[str]:
     return [url for url in urls if access.ANYONE not in (rule := rule_of(url))[:2] and rule.look and url != "/logout/"]
 
 
-def rule_of(url: str) -> access.Rule:
+def rule_of(url: str) -> access.AddressRule:
     rule = access.rule_of(get_resolver().resolve(url).view_name)
     assert rule is not None
     return rule

@@ -4,14 +4,17 @@ import re
 
 import numpy as np
 
-from inspector.pages.compare.figure import Line, comparison_picture
+from inspector.pages.compare.figure import SideLine, comparison_picture
 from inspector.pages.estimator.figure import scatter_picture
 
 NONE = np.array([], dtype=np.int64)
 
 
 def test_a_comparison_has_a_line_and_marks_for_each_side_over_one_axis():
-    long, short = Line("A recorded", np.arange(1, 101) * 100, np.array([50])), Line("B", np.arange(1, 51) * 100, NONE)
+    long, short = (
+        SideLine("A recorded", np.arange(1, 101) * 100, np.array([50])),
+        SideLine("B", np.arange(1, 51) * 100, NONE),
+    )
     picture = comparison_picture([long, short], parts_at=9)
     paths = {path.kind: path for path in picture.paths}
     assert list(paths) == ["recorded", "recorded picture-marks", "replayed", "window"]
@@ -24,12 +27,12 @@ def test_a_comparison_has_a_line_and_marks_for_each_side_over_one_axis():
 
 
 def test_a_comparison_without_steps_has_no_picture():
-    assert comparison_picture([Line("A", NONE, NONE), Line("B", NONE, NONE)], None) is None
+    assert comparison_picture([SideLine("A", NONE, NONE), SideLine("B", NONE, NONE)], None) is None
 
 
 def test_unknown_counts_break_the_line_of_a_side():
     tokens = np.array([100.0, np.nan, 100.0, 100.0])
-    (path,) = comparison_picture([Line("A", tokens, NONE)], None).paths
+    (path,) = comparison_picture([SideLine("A", tokens, NONE)], None).paths
     assert path.d.count("M") == 2
 
 

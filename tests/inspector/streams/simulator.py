@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from guard_core.streaming.outbox import Outbox
-from inspector.streams.machine import Answer, Batch, Conflict, Gap, digest, receive
+from inspector.streams.machine import Acknowledgement, Batch, Conflict, Gap, digest, receive
 
 
 class Killed(Exception):
@@ -49,7 +49,7 @@ class Simulation:
         self.noted = 0  # acknowledged, as the client noted it
         self.given = 0  # lines that the agent has written so far
         self.to_server: list[Batch] = []
-        self.to_client: list[Answer | Gap] = []
+        self.to_client: list[Acknowledgement | Gap] = []
         self.faults = self.dice.choice((0.0, 0.1, 0.4, 0.7))
 
     def run(self) -> None:
@@ -95,7 +95,7 @@ class Simulation:
         except Killed:
             self.to_server.clear()
 
-    def transaction(self, batch: Batch) -> Answer:
+    def transaction(self, batch: Batch) -> Acknowledgement:
         under_way = Memory(list(self.stored.lines))
         answer = receive(under_way, batch)
         if self.fails():
@@ -111,7 +111,7 @@ class Simulation:
         message = self.dice.choice(self.to_client)
         if not self.fails():
             self.to_client.remove(message)
-        if isinstance(message, Answer):
+        if isinstance(message, Acknowledgement):
             self.outbox.acknowledged(message.acknowledged)
         elif message.expected >= self.outbox.first:  # else it is older than what was acknowledged since
             self.outbox.expected(message.expected)

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from inspector.streams.machine import Answer, Batch, Conflict, Gap, receive
+from inspector.streams.machine import Acknowledgement, Batch, Conflict, Gap, receive
 from tests.inspector.streams.simulator import Memory, Simulation
 
 SEEDS = int(os.environ.get("STREAM_SEEDS", "500"))
@@ -16,15 +16,15 @@ SEED = os.environ.get("STREAM_SEED")
 
 def test_new_lines_are_stored_and_acknowledged():
     store = Memory()
-    assert receive(store, Batch(0, (b"a", b"b"))) == Answer(2, 2, 0)
-    assert receive(store, Batch(2, (b"c",))) == Answer(3, 1, 0)
+    assert receive(store, Batch(0, (b"a", b"b"))) == Acknowledgement(2, 2, 0)
+    assert receive(store, Batch(2, (b"c",))) == Acknowledgement(3, 1, 0)
     assert store.lines == [b"a", b"b", b"c"]
 
 
 def test_a_repeat_is_acknowledged_and_stored_once():
     store = Memory([b"a", b"b"])
-    assert receive(store, Batch(1, (b"b", b"c"))) == Answer(3, 1, 1)
-    assert receive(store, Batch(0, (b"a",))) == Answer(3, 0, 1)
+    assert receive(store, Batch(1, (b"b", b"c"))) == Acknowledgement(3, 1, 1)
+    assert receive(store, Batch(0, (b"a",))) == Acknowledgement(3, 0, 1)
     assert store.lines == [b"a", b"b", b"c"]
 
 
@@ -43,7 +43,7 @@ def test_a_gap_is_refused_with_the_number_that_is_expected():
 
 
 def test_an_empty_batch_asks_how_far_the_stream_is():
-    assert receive(Memory([b"a"]), Batch(0, ())) == Answer(1, 0, 0)
+    assert receive(Memory([b"a"]), Batch(0, ())) == Acknowledgement(1, 0, 0)
 
 
 @pytest.mark.once

@@ -13,7 +13,7 @@ import pytest
 
 from inspector.watching.command import _Loop, watch
 from inspector.watching.files import Watched, companions, is_only_begun, versions_of, whole_size
-from inspector.watching.sending import TOKEN, Answer, Away, Changed, Server, _read
+from inspector.watching.sending import TOKEN, Away, Changed, SentFile, Server, _read
 
 SENT_SLOWLY = 32 * 2**20  # bytes: more than what sockets hold of it before the other side reads
 
@@ -154,7 +154,7 @@ WORDS = {
 
 def test_a_session_of_claude_code_is_sent_from_its_first_message_on(tmp_path, monkeypatch):
     log, other, sent, words = tmp_path / "s1.jsonl", tmp_path / "other.jsonl", [], []
-    answer = Answer("http://h/s/1/")
+    answer = SentFile("http://h/s/1/")
     monkeypatch.setattr(Server, "send", lambda _, path: sent.append(path.read_text().count("\n")) or answer)
     loop = _Loop(Server("http://h"), Watched([log], since=0), words.append)
     for line in (SNAPSHOT, SNAPSHOT, WORDS):
@@ -181,11 +181,11 @@ def test_a_database_comes_with_its_newest_rows(tmp_path):
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
-        ({"imports": [{"url": "/s/1/", "error": ""}]}, Answer("http://h/s/1/")),
-        ({"imports": [{"url": "/imports/1/", "error": "line 3 is damaged"}]}, Answer(refused="line 3 is damaged")),
-        ({"imports": [], "aside": [{"reason": "no session"}]}, Answer(refused="no session")),
-        ({"error": "Too large."}, Answer(refused="Too large.")),
-        ([], Answer(refused="it was not taken")),
+        ({"imports": [{"url": "/s/1/", "error": ""}]}, SentFile("http://h/s/1/")),
+        ({"imports": [{"url": "/imports/1/", "error": "line 3 is damaged"}]}, SentFile(refused="line 3 is damaged")),
+        ({"imports": [], "aside": [{"reason": "no session"}]}, SentFile(refused="no session")),
+        ({"error": "Too large."}, SentFile(refused="Too large.")),
+        ([], SentFile(refused="it was not taken")),
     ],
 )
 def test_answers_of_the_server(given, answer):

@@ -51,7 +51,7 @@ def is_record(record: JSON) -> bool:
 
 def read_context(source: ByteSource) -> Context:
     """The messages and calls of a file."""
-    reader = _Reader(source)
+    reader = _ContextReader(source)
     for line in source.lines():
         with source.tolerate(line.number):
             reader.line(line.obj, line.raw, line.number)
@@ -59,7 +59,7 @@ def read_context(source: ByteSource) -> Context:
     return reader.context
 
 
-class _Reader:
+class _ContextReader:
     def __init__(self, source: ByteSource) -> None:
         self.notes = source.notes
         self.context = Context()

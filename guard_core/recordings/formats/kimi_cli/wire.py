@@ -98,7 +98,7 @@ def _begins_turn(record: JSON) -> bool:
 
 def read_wire(source: ByteSource) -> Wire:
     """What a file shows."""
-    reader = _Reader(source)
+    reader = _WireReader(source)
     for line in source.lines():
         with source.tolerate(line.number):
             if line.number == 1 and _begins_turn(line.obj):
@@ -108,7 +108,7 @@ def read_wire(source: ByteSource) -> Wire:
     return reader.wire
 
 
-class _Reader:
+class _WireReader:
     def __init__(self, source: ByteSource) -> None:
         self.notes = source.notes
         self.wire = Wire()
@@ -242,21 +242,21 @@ class _Reader:
 
 
 _HANDLERS = {
-    "TurnBegin": _Reader._turn,
-    "SteerInput": _Reader._steer,
-    "StepBegin": _Reader._step,
-    "StepInterrupted": _Reader._interrupted,
-    "StepRetry": _Reader._retry,
-    "TurnEnd": _Reader._turn_end,
-    "CompactionBegin": _Reader._compaction_begin,
-    "CompactionEnd": _Reader._compaction_end,
-    "ContentPart": _Reader._content,
-    "TextPart": _Reader._content,
-    "ThinkPart": _Reader._content,
-    "ToolCall": _Reader._call,
-    "ToolResult": _Reader._result,
-    "StatusUpdate": _Reader._status,
-    "SubagentEvent": _Reader._sub_agent,
+    "TurnBegin": _WireReader._turn,
+    "SteerInput": _WireReader._steer,
+    "StepBegin": _WireReader._step,
+    "StepInterrupted": _WireReader._interrupted,
+    "StepRetry": _WireReader._retry,
+    "TurnEnd": _WireReader._turn_end,
+    "CompactionBegin": _WireReader._compaction_begin,
+    "CompactionEnd": _WireReader._compaction_end,
+    "ContentPart": _WireReader._content,
+    "TextPart": _WireReader._content,
+    "ThinkPart": _WireReader._content,
+    "ToolCall": _WireReader._call,
+    "ToolResult": _WireReader._result,
+    "StatusUpdate": _WireReader._status,
+    "SubagentEvent": _WireReader._sub_agent,
 }
 
 

@@ -29,7 +29,7 @@ ELISION = (
 SHORTENED = "shortened by the compaction"
 
 
-class Message(NamedTuple):
+class ContextMessage(NamedTuple):
     """One message of the context.
 
     `place` is its event in the log, None for one that the log does not hold; `event` is kept for those that may be
@@ -49,10 +49,10 @@ class Context:
     """The messages in the order in which they are sent; `pending`: estimated tokens of those behind the last count."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[ContextMessage] = []
         self.pending: int | None = None
 
-    def add(self, message: Message) -> None:
+    def add(self, message: ContextMessage) -> None:
         """A message behind the others."""
         self.messages.append(message)
         if self.pending is not None:
@@ -75,12 +75,12 @@ class Context:
     def compact(self, summary: Event) -> None:
         """The user's own messages, then the summary."""
         users = [message for message in self.messages if message.is_users]
-        self.messages = [*_selected(users), Message(None, 0, SUMMARY, event=summary)]
+        self.messages = [*_selected(users), ContextMessage(None, 0, SUMMARY, event=summary)]
         self.pending = None
 
     def compact_before(self, count: int, summary: Event) -> None:
         """The summary, then the messages behind the first `count`: compactions before 2026-07."""
-        self.messages = [Message(None, 0, SUMMARY, event=summary), *self.messages[count:]]
+        self.messages = [ContextMessage(None, 0, SUMMARY, event=summary), *self.messages[count:]]
         self.pending = None
 
     def undo(self, count: int) -> bool:
@@ -130,7 +130,7 @@ def _extend(segments: list[Segment], index: int) -> None:
         segments.append(Span(index, index + 1))
 
 
-def _joined(run: Sequence[Message]) -> Rewritten:
+def _joined(run: Sequence[ContextMessage]) -> Rewritten:
     """Messages of the user as the one that is sent; it counts as the last of them."""
     events = [message.event for message in run if message.event is not None]
     texts = [text for event in events if (text := _text(event))]
@@ -145,7 +145,7 @@ def _text(event: Event) -> str:
     return "".join(part.text for part in event.parts if isinstance(part, TextPart))
 
 
-def _selected(users: Sequence[Message]) -> Iterable[Message]:
+def _selected(users: Sequence[ContextMessage]) -> Iterable[ContextMessage]:
     """The user's messages that a compaction keeps: all, or the oldest and the latest round a note."""
     total = sum(message.tokens for message in users)
     if total <= KEPT_TOKENS:
@@ -154,12 +154,12 @@ def _selected(users: Sequence[Message]) -> Iterable[Message]:
     head = _oldest([*users[:stop], *dropped], HEAD_TOKENS)
     shown = sum(message.tokens for message in (*head, *tail))
     note = Event(Role.USER, (TextPart(ELISION.format(max(0, total - shown))),), meta=True, author=INJECTION)
-    return [*head, Message(None, 0, INJECTION, event=note), *tail]
+    return [*head, ContextMessage(None, 0, INJECTION, event=note), *tail]
 
 
-def _latest(users: Sequence[Message], budget: int) -> tuple[list[Message], list[Message], int]:
+def _latest(users: Sequence[ContextMessage], budget: int) -> tuple[list[ContextMessage], list[ContextMessage], int]:
     """The latest messages within a budget, the beginning that one of them lost, and how many came before them."""
-    tail: list[Message] = []
+    tail: list[ContextMessage] = []
     for place in range(len(users) - 1, -1, -1):
         message = users[place]
         if budget <= 0:
@@ -174,9 +174,9 @@ def _latest(users: Sequence[Message], budget: int) -> tuple[list[Message], list[
     return tail[::-1], [], 0
 
 
-def _oldest(messages: Sequence[Message], budget: int) -> list[Message]:
+def _oldest(messages: Sequence[ContextMessage], budget: int) -> list[ContextMessage]:
     """The oldest messages within a budget, the last of them shortened."""
-    head: list[Message] = []
+    head: list[ContextMessage] = []
     for message in messages:
         if budget <= 0:
             break
@@ -188,7 +188,7 @@ def _oldest(messages: Sequence[Message], budget: int) -> list[Message]:
     return head
 
 
-def _cut(message: Message, text: str) -> Message:
+def _cut(message: ContextMessage, text: str) -> ContextMessage:
     """A message with another text."""
     event = Event(Role.USER, (TextPart(text),))
     return message._replace(event=event, changed=True, tokens=ROLE_TOKENS + estimated(text))

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, part_text
 from guard_core.recordings.formats.kimi_code import messages
-from guard_core.recordings.formats.kimi_code.context import USER, Context, Message
+from guard_core.recordings.formats.kimi_code.context import USER, Context, ContextMessage
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -201,7 +201,7 @@ class WireReader:
         index = self.log.event(messages.ROLES[role], parts, meta=meta, author=kind if meta else "", **place)
         event = Event(messages.ROLES[role], parts) if is_users else None
         self._refused = self._refused and not is_users
-        self.context.add(Message(index, tokens, kind or role, is_users, event))
+        self.context.add(ContextMessage(index, tokens, kind or role, is_users, event))
 
     # -- steps
 
@@ -291,7 +291,7 @@ class WireReader:
         tokens = 0  # the usage counts it
         if call.prompt_tokens is None:
             tokens = messages.estimated("assistant") + sum(messages.estimated(part_text(part)) for part in step.parts)
-        self.context.add(Message(index, tokens, "assistant"))
+        self.context.add(ContextMessage(index, tokens, "assistant"))
 
     def _log_result(self, call_id: str, result: _Result | None, ended: bool) -> None:
         if result is None and not ended:
@@ -300,7 +300,7 @@ class WireReader:
             event, tokens = messages.interrupted(call_id)
             result = _Result(event, tokens, {})
         index = self.log.event(Role.USER, result.event.parts, **result.place)
-        self.context.add(Message(index, result.tokens, "tool"))
+        self.context.add(ContextMessage(index, result.tokens, "tool"))
 
     # -- usage
 

@@ -13,7 +13,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording, UnknownFormat
 from guard_core.simulator.big_files import write_claude_code
-from inspector.ingest.reading.messages import Batch, Begin, Done, End, Message, Progress, Read
+from inspector.ingest.reading.messages import Batch, Begin, Done, End, Progress, Read, ReaderMessage
 from inspector.ingest.reading.process import ReaderFailed, read_in_process
 from inspector.ingest.reading.reader import Options, read_here
 from inspector.project.lifeline import ORPHANED
@@ -39,28 +39,28 @@ def idle() -> None:
     """Nothing to do."""
 
 
-def messages_of_process(path: Path, **options: object) -> list[Message]:
-    messages: list[Message] = []
+def messages_of_process(path: Path, **options: object) -> list[ReaderMessage]:
+    messages: list[ReaderMessage] = []
     read_in_process(Options(str(path), **{"strict": True, **options}), messages.append, idle)  # type: ignore[arg-type]
     return messages
 
 
-def messages_here(path: Path, **options: object) -> list[Message]:
-    messages: list[Message] = []
+def messages_here(path: Path, **options: object) -> list[ReaderMessage]:
+    messages: list[ReaderMessage] = []
     read_here(Options(str(path), **{"strict": True, **options}), messages.append)  # type: ignore[arg-type]
     return messages
 
 
-def texts(told: list[Message]) -> list[bytes]:
+def texts(told: list[ReaderMessage]) -> list[bytes]:
     return [text for message in told if isinstance(message, Batch) for text in message.texts]
 
 
-def of_kind(told: list[Message], *kinds: type[Message]) -> list[Message]:
+def of_kind(told: list[ReaderMessage], *kinds: type[ReaderMessage]) -> list[ReaderMessage]:
     return [message for message in told if isinstance(message, kinds)]
 
 
 @pytest.fixture(scope="module")
-def late(transcript) -> list[Message]:
+def late(transcript) -> list[ReaderMessage]:
     """The messages of another process that reads the whole file before it sends events."""
     return messages_of_process(transcript)
 
@@ -103,7 +103,7 @@ def test_what_is_wrong_with_a_file_is_raised_here(content, error, words, tmp_pat
 
 
 def test_a_reader_that_the_system_ends_is_told_as_that(transcript):
-    def kill_it(message: Message) -> None:
+    def kill_it(message: ReaderMessage) -> None:
         if isinstance(message, Progress):
             for reader in readers():  # none once it is killed; messages that it sent before may still come
                 os.kill(reader, signal.SIGKILL)
@@ -113,7 +113,7 @@ def test_a_reader_that_the_system_ends_is_told_as_that(transcript):
 
 
 def test_whoever_listens_may_stop_and_nothing_runs_on(transcript):
-    def stop(message: Message) -> None:
+    def stop(message: ReaderMessage) -> None:
         assert len(readers()) == 1
         raise KeyError("enough")
 

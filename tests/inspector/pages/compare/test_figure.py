@@ -6,13 +6,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from inspector.figures.plain import plain_figure
-from inspector.pages.compare.figure import Line, comparison_figure
+from inspector.pages.compare.figure import SideLine, comparison_figure
 
 
 def lines(steps=5_000):
     tokens = np.arange(steps, dtype=np.int64) % 900 * 200 + 1_000
     fired = np.arange(900, steps, 900)
-    return [Line("A: <b>x</b>%{y}", tokens, fired), Line("B: y", tokens[: steps // 2], fired[:0])]
+    return [SideLine("A: <b>x</b>%{y}", tokens, fired), SideLine("B: y", tokens[: steps // 2], fired[:0])]
 
 
 def test_every_name_and_value_of_it_is_one_that_plotly_knows():
@@ -37,4 +37,4 @@ def test_a_title_is_text_in_the_legend():
 
 def test_a_side_without_a_step_is_an_empty_line():
     empty = np.array([], dtype=np.int64)
-    assert plain_figure(comparison_figure([Line("A", empty, empty)], None))["data"][0]["x"] == []
+    assert plain_figure(comparison_figure([SideLine("A", empty, empty)], None))["data"][0]["x"] == []
