@@ -73,9 +73,10 @@ class MiniSweAgentFormat:
             facts.message()
             _read_message(source, builder, facts, message)
         info = {} if isinstance(value, list) else fields.mapping(value, "info")
-        if fields.text(info, "exit_status") == REFUSED:
+        is_refused = fields.text(info, "exit_status") == REFUSED
+        if is_refused:
             builder.refuse()
-        builder.notes.extend(_notes(info, builder.calls))
+        builder.notes.extend(_notes(info, builder.calls, refused=int(is_refused)))
         model = fields.mapping(fields.mapping(info, "config"), "model")
         name = fields.text(model, "model_name") or fields.text(model, "name")
         session = builder.session(system=system, agent="mini-swe-agent", model=name)
@@ -150,13 +151,12 @@ def _call(message: JSON, extra: JSON) -> dict[str, Any]:
     }
 
 
-def _notes(info: JSON, calls: Sequence[ModelCall]) -> list[str]:
+def _notes(info: JSON, calls: Sequence[ModelCall], *, refused: int) -> list[str]:
+    """`refused`: requests that the provider refused, which the agent counts, too (2.4.6, run)."""
     notes = []
     if not any(call.prompt_tokens is not None for call in calls):
         notes.append("The file keeps no API responses, so no tokens per call.")
     total = fields.tokens(fields.mapping(info, "model_stats"), "api_calls") or 0
-    if total > len(calls):
-        notes.append(
-            f"The agent made {counted(total, 'call')}, {total - len(calls):,} of them without a trace in the file."
-        )
+    if (missing := total - len(calls) - refused) > 0:
+        notes.append(f"The agent made {counted(total, 'call')}, {missing:,} of them without a trace in the file.")
     return notes

@@ -100,6 +100,13 @@ def test_an_answer_without_an_action_is_a_call_whose_answer_is_not_in_the_log():
     assert [event.starts_turn() for event in recording.sessions[0].events] == [True, False, False]
 
 
+def test_a_refused_request_is_no_call_without_a_trace():
+    """mini-swe-agent counts it among its calls."""
+    value = trajectory(answer("ls", 100))
+    value["info"] = {**value["info"], "exit_status": "ContextWindowExceededError", "model_stats": {"api_calls": 2}}
+    assert read_as(FORMAT, value).sessions[0].notes == ()
+
+
 def test_calls_without_a_trace_are_told():
     value = trajectory(answer("ls", 100))
     value["info"]["model_stats"] = {"api_calls": 3}
