@@ -8,6 +8,7 @@ AUTOMATIC, MANUAL, UNKNOWN = "automatic", "manual", "unknown"
 OVERFLOW = "overflow"  # the recorder's word for a compaction that a refused request forced
 CUT_OFF = "cut_off"  # ours: pi takes out an answer that ended at its limit of tokens, compacts and asks again
 PREFLIGHT = "preflight"  # Kilo's word for a compaction by an estimate of the next request, before that is sent
+REQUESTED = "requested"  # ours: OpenHands records one request for what a person or a refused request asked for
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
 # Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, Copilot CLI, and

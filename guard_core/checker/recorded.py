@@ -264,6 +264,8 @@ def needless(story: Story, finding: Finding) -> None:
         raise Wrong("the window is doubted")
     if story.session.refused or any(is_forced(story, index) for index in story.removed_automatic()):
         raise Wrong("the file has a request that failed as too long")
+    if any(story.recorded(index).trigger == "requested" for index in story.removed_automatic()):
+        raise Wrong("a request that failed as too long may have asked for a compaction")
     if sliding_moves(story) & set(story.removed_automatic()):
         raise Wrong("a window slides by design")
 

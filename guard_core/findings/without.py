@@ -24,7 +24,7 @@ from guard_core.findings.words import (
     window_assumptions,
 )
 from guard_core.ledger import Ints
-from guard_core.triggers import MANUAL, UNKNOWN
+from guard_core.triggers import MANUAL, REQUESTED, UNKNOWN
 from guard_core.views import View
 from guard_core.windows.models import context_window
 from guard_core.windows.window_evidence import Status, windows_by_model
@@ -193,8 +193,12 @@ def needless_or_needed(case: Case) -> list[Finding]:
 
 
 def _was_refused(case: Case, without: Without) -> bool:
-    """Did the provider refuse a request as too long."""
-    return bool(case.facts.session.refused) or any(map(case.facts.is_forced, without.removed))
+    """Did the provider refuse a request as too long, or may it have."""
+    compactions = case.facts.session.compactions
+    removed = (compactions[item.counted.place] for item in without.removed if item.counted)
+    if case.facts.session.refused or any(item.trigger == REQUESTED for item in removed):
+        return True
+    return any(map(case.facts.is_forced, without.removed))
 
 
 def _assumptions(case: Case, without: Without) -> tuple[str, ...]:

@@ -35,13 +35,13 @@ from guard_core.rules.inference import Interval, Point, general_variants, interv
 from guard_core.rules.settings import Typed
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.sliding import recorded_rows
-from guard_core.triggers import AUTOMATIC, CUT_OFF, MANUAL, OVERFLOW, PREFLIGHT, RESUME, trigger_of
+from guard_core.triggers import AUTOMATIC, CUT_OFF, MANUAL, OVERFLOW, PREFLIGHT, REQUESTED, RESUME, trigger_of
 
 # The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code),
 # because of an answer that was cut off (ours, of pi), many pictures (Qwen Code), scarce memory or another model
 # (Copilot CLI); of OpenHands, whose agent requests a condensation after a refused request; and of Kilo, by an
 # estimate that no file has.
-PICTURES, REQUESTED = "image_overflow", "requested"
+PICTURES = "image_overflow"
 MEMORY, MODEL_SWITCH = "memory_pressure", "model_switch"
 NO_COUNT = {
     OVERFLOW: "the provider had refused the request, whatever the threshold",

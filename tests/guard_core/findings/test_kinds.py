@@ -212,6 +212,9 @@ def test_no_compaction_is_called_needless_where_a_request_was_refused():
     built = chat(*grown, compactions=(compaction(5, (0, 1)),))
     assert "needless" in claimed(built)[0]
     assert "needless" not in claimed(replace(built, refused=(5,)))[0]
+    requested = replace(built, compactions=(compaction(5, (0, 1), trigger="requested"),))
+    assert "needless" not in claimed(requested)[0]  # OpenHands: by a person, or after a refused request
+    assert check(requested, [claimed(built)[0]["needless"]], Facts.of(requested).window)
 
 
 def test_a_request_that_was_refused_before_the_first_answer_is_said_before_step_1():
