@@ -250,8 +250,9 @@ def automatic_triggers(
 
 def are_all_forced(session: Session, answers: dict[str, models.Answers] | None = None) -> bool:
     """Did a refused request force each of the compactions of `automatic_triggers`, so that no threshold did."""
-    ats = [call.at for call in session.calls]
-    for place in _of_main_model(session, answers):
+    places = _of_main_model(session, answers)
+    ats = [call.at for call in session.calls] if places else []
+    for place in places:
         step = bisect_left(ats, session.compactions[place].at)
         if not is_forced(session, place, ats[step - 1] if step else 0):
             return False
