@@ -92,7 +92,7 @@ DROP_ALL = """(files) => {
 
 def test_of_several_damaged_files_each_can_be_kept_in_turn(home):
     """To keep the rest of one does not take away the word about the others, nor what to do about them."""
-    files = [["one.jsonl", damaged()], ["two.jsonl", damaged()], ["notes.txt", "buy milk"], ["good.jsonl", chat()]]
+    files = [["one.jsonl", damaged()], ["two.jsonl", damaged()], ["notes.txt", "buy salt"], ["good.jsonl", chat()]]
     home.evaluate(DROP_ALL, files)
     again = home.get_by_role("button", name="Skip damaged lines")
     again.nth(1).wait_for()
@@ -100,7 +100,7 @@ def test_of_several_damaged_files_each_can_be_kept_in_turn(home):
     again.first.click()
     home.get_by_text("2 files were imported").wait_for()
     assert again.count() == 1
-    assert home.get_by_text("no known format").is_visible()
+    assert home.get_by_text("begins with 'buy salt'").is_visible()
     again.click()
     home.get_by_text("3 files were imported").wait_for()
     assert home.locator("[data-upload-status] .notice").count() == 1
@@ -110,7 +110,7 @@ def test_on_a_narrow_screen_a_failed_file_is_dismissed_beside_its_name(open_page
     page = open_page(width=360)
     page.goto("/")
     page.evaluate(DROP, ["narrow.txt", "buy bread"])
-    page.get_by_text("no known format").first.wait_for()
+    page.get_by_text("begins with 'buy bread',").wait_for()
     page.seen.console.clear()
     page.goto("/")
     row = page.locator("#imports li").filter(has_text="narrow.txt")
@@ -126,8 +126,8 @@ def test_several_files_open_the_list_with_those_that_came_last_at_its_top(home):
 
 
 def test_what_is_no_session_is_told(home):
-    home.evaluate(DROP, ["notes.txt", "buy milk"])
-    home.get_by_text("no known format").wait_for()
+    home.evaluate(DROP, ["notes.txt", "buy bread and milk"])
+    home.get_by_text("begins with 'buy bread and milk'").wait_for()
     home.seen.console.clear()
     assert home.get_by_role("button", name="Skip damaged lines").count() == 0
 
