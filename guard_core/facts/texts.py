@@ -12,7 +12,7 @@ from guard_core.quoting import HAN, HANGUL, KANA, normalised, readings
 # its content words. Measured on the 50 summaries that a person labelled in COMPINT (arXiv 2608.11242, github
 # ZhiqiEliWang/compaction-integrity, judge_robustness_eval/balanced_blind_labeled.jsonl), and on each of them with 14
 # sentences that its session never had: `python -m tests.benchmarks.measure_paraphrase FILE` measures both again.
-# Over a whole summary the share agrees with 48 of 50, and takes 68 of 700 other sentences for paraphrased, and more of
+# Over a whole summary the share agrees with 49 of 50, and takes 53 of 700 other sentences for paraphrased, and more of
 # them the longer the summary is.
 PASSAGE = 3
 PARAPHRASE_CUT = 0.41
@@ -26,14 +26,14 @@ FEWEST_SHORT = 2  # ours: one word is in many passages
 # in Chinese, Japanese and Korean so many are found, and of their other 270 pairs none is.
 FEWEST_UNSPACED = 3
 UNSPACED_PAIRS, UNSPACED_FOUND, UNSPACED_OTHERS = 30, 27, 270
-LABELLED, AGREES, AGREES_HELD_OUT, OTHERS, FALSE_OF_OTHERS = 50, 50, 50, 700, 13
+LABELLED, AGREES, AGREES_HELD_OUT, OTHERS, FALSE_OF_OTHERS = 50, 50, 49, 700, 11
 # Words that any English text has, so that sharing them says nothing: articles, pronouns, prepositions, auxiliaries and
 # the words that make a sentence a rule. Ours.
 _COMMON = frozenset(
     """
     a all also always an and any are as at be been before but by can could did do does doesn't don't for from had has
     have he her his i if in into is it it's its just let let's make me more most must mustn't my need never no nor not
-    of off on only or our out over own please shall she should shouldn't so such sure than that the their them then
+    of off on one only or our out over own please shall she should shouldn't so such sure than that the their them then
     there these they this those to under up us was we were what when where which who will with would you your
     """.split()  # noqa: SIM905 - a hundred quotation marks less
 )
@@ -152,16 +152,55 @@ LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much a
 FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script has of others, in names and quotations
 FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
 MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
-# Endings of words in Latin script that are taken off, and how many letters have to remain: ours. They are those of
-# inflected words, and of nouns of what verbs and adjectives say ("deployment", "flakiness", "parser").
-_ENDINGS = (("ness", 4), ("ment", 5), ("ing", 3), ("ion", 4), ("ed", 3), ("er", 4), ("en", 4), ("e", 3), ("at", 5))
 # What endings do not tell of verbs that requests often have; "found" is how reports begin, too. Ours.
 _IRREGULAR = {
     "used": "use", "using": "use", "ran": "run", "wrote": "write", "kept": "keep", "built": "build", "sent": "send",
-    "left": "leave", "chosen": "choose", "chose": "choose",
-    "rewrote": "rewrite", "rebuilt": "rebuild", "hid": "hide", "hidden": "hide", "shown": "show", "drew": "draw",
+    "left": "leave", "chosen": "choose", "chose": "choose", "written": "write", "agreed": "agree", "freed": "free",
+    "rewrote": "rewrite", "rewritten": "rewrite", "rebuilt": "rebuild", "hid": "hide", "hidden": "hide",
+    "shown": "show", "drew": "draw", "pasted": "paste", "pasting": "paste", "wasted": "waste", "wasting": "waste",
+    "menus": "menu", "compression": "compress", "insertion": "insert", "suggestion": "suggest",
 }  # fmt: skip
-_IRREGULAR_STEMS = frozenset("use run writ keep build send leav choos rewrit rebuild hid show draw".split())  # noqa: SIM905
+# Nouns of what verbs say that are taken for the verb. An ending alone does not tell them from other words: a
+# commitment is no commit, a number is not numb. Ours, of what requests are about.
+_NOUNS = {
+    f"{verb.removesuffix('e') if ending.startswith('e') else verb}{ending}": verb
+    for ending, verbs in (
+        (
+            "ment",
+            "adjust agree assign attach deploy develop enhance improve manage measure pay refine replace require",
+        ),
+        ("er", "build compile convert export handle import lint load parse read render schedule write"),
+    )
+    for verb in verbs.split()
+}
+# What looks inflected and is not, or is like a form of another word: "evening" and "even". Ours.
+_WHOLE = frozenset(
+    """
+    ceiling direction during embed evening everything formation hundred hundreds indeed listen morning news nothing
+    something anything evenings mornings
+    fasten flatten garden golden harden hasten heaven kitten lighten linen loosen maiden moisten oven rotten shorten
+    sicken siren soften thicken threaten tighten warden weaken wooden bitten beaten broken fallen frozen spoken stolen
+    """.split()  # noqa: SIM905
+)
+# Nouns of verbs that their ending shows: "migration", "deletion", "connection", "verification".
+_ATION = re.compile(
+    r"(.*(?:ment|i[zs]|install|configur|transform|confirm|recommend|present|interpret|adapt|expect|indent))ation"
+)
+_IFICATION = re.compile(r"(.+if)ication")
+_ION = re.compile(r"(.*[aeiouy].*at|.*[aeiouy].*ut|.*let|.*[aeiouy].*ect)ion")
+_HISSING = re.compile(r".*(?:ss|x|zz|ch|sh)es")
+# A verb of one syllable with one vowel before one consonant: it doubles the consonant before an ending if it has no
+# "e", so that "planed" is of "plane" and "planned" of "plan".
+_SHORT = re.compile(r"(?:qu|[^aeiouy])*[aeiouy][^aeiouywx]")
+_DOUBLED = re.compile(r".*([^aeiou])\1")
+_VOWEL = re.compile("[aeiouy\u00e0-\u00ff]")
+# An infinitive of French, by its stem: English words end in "er", too. Ours: verbs of requests.
+_FRENCH = frozenset(
+    """
+    affich ajout analys arrêt cherch compar conserv corrig cré document déplac expédi exécut expliqu gard génér
+    implément lanc migr montr refactoris remplac renomm respect supprim test touch trouv utilis vérifi
+    """.split()  # noqa: SIM905
+)
 # The same of Cyrillic, the longest first: of nouns, adjectives and verbs.
 _CYRILLIC_ENDINGS = tuple(
     """
@@ -251,27 +290,60 @@ def _korean_pairs(word: str) -> set[str]:
 
 
 def _stem(word: str) -> str:
-    """A word without common endings, so that its inflected forms are one: "commits" and "committing", "copy" and
-    "copied", "migrate" and "migration"."""
+    """A word as its inflected forms have it, and the nouns that say what a verb does: "commits" and "committing",
+    "copy" and "copied", "migrate" and "migration"."""
     if _IS_CYRILLIC.fullmatch(word):
-        return _without(word, [(ending, LEAST_STEM) for ending in _CYRILLIC_ENDINGS])
+        return _without(word, _CYRILLIC_ENDINGS)
     stem = word.removesuffix("'s")
-    stem = _IRREGULAR.get(stem, stem)
-    if stem.endswith("ies") and len(stem) > LEAST_STEM + 1:
-        stem = f"{stem[:-3]}y"
-    elif stem.endswith("s") and not stem.endswith("ss") and len(stem) > LEAST_STEM:
-        stem = stem[:-1]
-    while (shorter := _without(stem, _ENDINGS)) != stem:
-        stem = shorter
-    if len(stem) > LEAST_STEM and stem[-1] == stem[-2]:  # "committ(ing)"
+    if stem in _WHOLE:
+        return stem
+    stem = _singular(_IRREGULAR.get(stem, stem))
+    stem = _of_verb(_NOUNS.get(stem, stem))
+    if len(stem) > LEAST_STEM and _DOUBLED.fullmatch(stem):  # "call", as of "called"
         stem = stem[:-1]
     return f"{stem[:-1]}i" if stem.endswith("y") and len(stem) > LEAST_STEM else stem
 
 
-def _without(word: str, endings: Sequence[tuple[str, int]]) -> str:
-    """A word without the first of these endings that it has, if so many letters remain."""
-    for ending, least in endings:
-        if word.endswith(ending) and len(word) - len(ending) >= least:
+def _singular(word: str) -> str:
+    """A noun or verb without the "s" of its plural or its third person."""
+    if len(word) <= LEAST_STEM or word.endswith(("ss", "us")):
+        return word
+    if word.endswith(("ies", "ied")) and len(word) > LEAST_STEM + 1:
+        return f"{word[:-3]}y"
+    return word[:-2] if _HISSING.fullmatch(word) else word.removesuffix("s")
+
+
+def _of_verb(word: str) -> str:
+    """A word without the ending of a noun, a participle or an infinitive, and without a last "e" but where that parts
+    two words, "plan" and "plane"."""
+    if noun := _IFICATION.fullmatch(word):
+        return f"{noun[1]}y"
+    if noun := _ATION.fullmatch(word) or _ION.fullmatch(word):
+        return noun[1]
+    if word.endswith("ness") and len(word) > LEAST_STEM + len("ness") + 1:
+        return _without_e(word.removesuffix("ness"))
+    for ending in ("ing", "ed"):
+        rest = word.removesuffix(ending)
+        if rest != word and len(rest) > 1 and _VOWEL.search(rest) and not word.endswith("eed"):
+            return f"{rest}e" if _SHORT.fullmatch(rest) else rest
+    if word.endswith("en") and len(word) > LEAST_STEM + len("en"):  # a German infinitive
+        return word.removesuffix("en")
+    if word.endswith("er") and (word[:-2] in _FRENCH or (word.endswith("ier") and len(word) > LEAST_STEM + 2)):
+        return word.removesuffix("er")
+    return _without_e(word)
+
+
+def _without_e(word: str) -> str:
+    rest = word.removesuffix("e")
+    if len(rest) < LEAST_STEM or rest.endswith(("e", "st", "th", "al", "an")) or _SHORT.fullmatch(rest):
+        return word
+    return rest
+
+
+def _without(word: str, endings: Sequence[str]) -> str:
+    """A word without the first of these endings that it has, if LEAST_STEM letters remain."""
+    for ending in endings:
+        if word.endswith(ending) and len(word) - len(ending) >= LEAST_STEM:
             return word[: -len(ending)]
     return word
 
@@ -391,6 +463,9 @@ def restates(text: str, request: str) -> bool:
         and all(_may_share(sentence, letters) for sentence in known)
         and all(paraphrases(text, sentence, RESTATED_CUT) for sentence in known)
     )
+
+
+_IRREGULAR_STEMS = frozenset(map(_stem, _IRREGULAR.values()))
 
 
 def _may_share(sentence: str, letters: str) -> bool:

@@ -33,7 +33,7 @@ METHOD = (
     (
         "Paraphrased",
         f"{PASSAGE} consecutive sentences that a compaction inserted have at least {100 * PARAPHRASE_CUT:.0f} % of the "
-        "content words (inflected forms are the same word), "
+        "content words (inflected forms are the same word, and so are some nouns of verbs, deploy and deployment), "
         f"or, of a sentence of several clauses, {100 * RESTATED_CUT:.0f} % of those of each clause (of "
         f"{CLAUSE_WORDS} content words or more). For an instruction of fewer than {FEWEST_WORDS} content words the "
         "passage must have all of them; other short texts must be quoted. "

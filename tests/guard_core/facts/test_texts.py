@@ -9,6 +9,7 @@ from guard_core.facts.texts import (
     UNSPACED_OTHERS,
     UNSPACED_PAIRS,
     content_words,
+    conveys,
     instructions_in,
     paraphrases,
     quotes,
@@ -146,6 +147,17 @@ def test_a_sentence_gives_the_instructions_that_can_be_followed_apart(sentence, 
         "use used using uses",
         "write writes written wrote",
         "schreiben schreibe",
+        "code codes coded coding",
+        "plan plans planned planning",
+        "fix fixes fixed fixing",
+        "cache caches cached caching",
+        "verify verifies verified verification",
+        "install installs installation",
+        "configure configured configuration",
+        "delete deleting deletion",
+        "connect connects connection",
+        "agree agreed agreement",
+        "supprimer supprime",
         "тест тесты тестов тестами",
     ],
 )
@@ -153,9 +165,22 @@ def test_inflected_forms_are_one_word(words):
     assert len({content_words(word) for word in words.split()}) == 1
 
 
-@pytest.mark.parametrize("words", ["test text", "port part", "branch brand", "legacy legal", "main mail"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("test text", "port part", "branch brand", "legacy legal", "main mail"),
+        *("commit commitment", "state station", "state statement", "list listen", "fast fasten", "plan plane"),
+        *("number numb", "folder fold", "let letter", "port portion", "miss mission", "quest question"),
+        *("product production", "format formation", "even evening", "local locale", "busy business", "base basement"),
+    ],
+)
 def test_words_that_only_look_alike_are_two(words):
     assert len({content_words(word) for word in words.split()}) == 2
+
+
+def test_a_rule_is_not_said_by_words_that_look_like_its_own():
+    assert conveys("Commits to main are forbidden.", "Never commit to main.")
+    assert not conveys("The main commitment of the team is quality. We are never late.", "Never commit to main.")
 
 
 def test_few_words_are_never_a_paraphrase():
