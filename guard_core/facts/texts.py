@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from guard_core.facts import wordings
 from guard_core.quoting import HAN, HANGUL, KANA, normalised, readings
 
 # A summary says in other words what a sentence says if one passage of it, so many sentences or lines, has this share of
@@ -125,18 +126,31 @@ _CLAUSE_END = re.compile(
     r"[;:]\s+|,\s*(?:and|but|or|und|aber|oder|sowie|et|mais|ou|y|pero|o|e|mas|ma)?\s+"
     r"|\s(?:and|but|und|aber|sowie|et|mais|y|pero|mas)\s|[；，、]"
 )
-# What begins another instruction behind a conjunction or a semicolon, so that a sentence has two, "never edit it by
-# hand and run the linter"; and what begins an exception. Ours: words of rules, and verbs of requests (`instructions`)
-# that begin no clause of a report.
+# What may join another instruction to one, so that a sentence has two, "never edit it by hand and run the linter".
+_JOINING = re.compile(
+    r"[;,]?\s+(?:and then|und dann|et puis|and|but|then|und|aber|sowie|danach|et|mais|puis|ensuite|y|e|pero|luego|mas"
+    r"|ma|en|maar|i|oraz|ale|и|но|а|затем|потом)\s+|[;,]\s+",
+    re.IGNORECASE,
+)
+# What such an instruction begins with, in English and, of other languages, besides the words of their requests
+# (`wordings`): words of rules, and verbs of requests that begin no clause of a report. Ours.
 _SECOND = re.compile(
-    r"(?:;\s+|,?\s+(?:and|but|then|and then|und|aber|et|mais|y|pero|и|но)\s+|,\s+)"
-    r"(?=(?:please |also |then |you (?:must|should) |we (?:must|should) )?(?:never|always|do not|don['’]?t|avoid"
+    r"(?:please |also |then |you (?:must|should) |we (?:must|should) )?(?:never|always|do not|don['’]?t|avoid"
     r"|make sure|ensure|must|add|apply|ask|build|change|check|commit|copy|create|delete|document"
     r"|explain|fix|implement|include"
     r"|install|keep|leave|list|merge|migrate|move|open|port|prefer|print|push|put|read|refactor|remove|rename|replace"
     r"|report|restore|return|review|rewrite|run|save|send|show|sort|start|stop|test|translate|update|use|verify|wrap"
-    r"|write|nie|niemals|immer|jamais|toujours|nunca|siempre|никогда|всегда)\b)"
-    r"|,?\s+(?=(?:unless|except)\b)",
+    r"|write)\b"
+    r"|(?:nie|niemals|immer|stets|vermeide|achte darauf"
+    r"|(?:du |ihr |wir )?(?:musst|müsst|müssen|darfst|dürft|sollst|sollt))\b"
+    r"|(?:jamais|toujours|évite[rz]?|assure[- ]toi|(?:tu |vous )?(?:dois|devez)|(?!assez|chez)\w{3,}ez)\b"
+    r"|(?:nunca|siempre|jamás|evita|evite|asegúrate|(?:debes|tienes que|hay que))\b"
+    r"|(?:никогда|всегда|обязательно|избегай(?:те)?|(?:ты |вы )?(?:должен|должна|должны)|нужно|надо|нельзя"
+    r"|(?!случай|край|май|чай)\w{2,}[аяу]й(?:те)?)\b",
+    re.IGNORECASE,
+)
+_EXCEPTION = re.compile(
+    r",?\s+(?=(?:unless|except|es sei denn|außer|sauf|à moins que?|a menos que|salvo|excepto|кроме|если только)\b)",
     re.IGNORECASE,
 )
 # What a clause begins with that says when or where the instruction behind it holds. Ours.
@@ -381,15 +395,25 @@ def instructions_in(sentence: str) -> list[str]:
     "when you cite something, use the primary source"."""
     parts: list[str] = []
     start = 0
-    for mark in (*_SECOND.finditer(sentence), None):
-        part = sentence[start : mark.start() if mark else len(sentence)]
+    for end, following in (*_joints(sentence), (len(sentence), len(sentence))):
+        part = sentence[start:end]
         is_whole = parts and not _DEPENDS.match(parts[-1])
         if parts and (not is_whole or min(len(content_words(one)) for one in (parts[-1], part)) < FEWEST_SHORT):
             parts[-1] = f"{parts[-1]} {part}"
         else:
             parts.append(part)
-        start = mark.end() if mark else start
+        start = following
     return parts
+
+
+def _joints(sentence: str) -> list[tuple[int, int]]:
+    """Where an instruction of a sentence ends, and where the next one, or an exception, begins."""
+    joints = [mark.span() for mark in _EXCEPTION.finditer(sentence)]
+    for mark in _JOINING.finditer(sentence):
+        rest = sentence[mark.end() :]
+        if _SECOND.match(rest) or wordings.begins_instruction(rest):
+            joints.append(mark.span())
+    return sorted(joints)
 
 
 def conveys(text: str, sentence: str) -> bool:

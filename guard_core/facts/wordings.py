@@ -109,3 +109,8 @@ def asks(sentence: str) -> bool:
     """Does a sentence of a user ask for something, by its first words."""
     words = _OPENING.sub("", sentence, count=1)
     return _REQUEST.match(words) is not None or wordings_east.asks(words)
+
+
+def begins_instruction(clause: str) -> bool:
+    """Does a clause of a sentence begin as a request, or as an imperative with a negation before it."""
+    return bool(asks(clause) or _NEGATED.match(clause) or wordings_east.forbids(clause))

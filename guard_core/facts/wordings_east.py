@@ -77,9 +77,14 @@ def is_polish(words: str) -> bool:
 
 def states_rule(words: str) -> bool:
     """Does a sentence say what to do, or not to do, by its wording."""
-    if _RULE.search(_STATED.sub("", words)) or _NEGATED.match(words):
+    if _RULE.search(_STATED.sub("", words)) or forbids(words):
         return True
     return _REQUEST.match(words) is not None and _DUTCH_NEGATION.match(words) is not None
+
+
+def forbids(words: str) -> bool:
+    """Does a sentence begin with an imperative behind a negation."""
+    return _NEGATED.match(words) is not None
 
 
 def asks(words: str) -> bool:

@@ -53,8 +53,9 @@ METHOD = (
         "Limits",
         "Words are compared, not meaning. Synonyms are not recognised and count as gone, while a negated sentence "
         "counts as the same. Of a sentence that gives several instructions, or has an exception, each must be found, "
-        "as far as they are joined by words such as and, but, never or unless. Where a summary is in another "
-        "language or script than a sentence, its words cannot be compared: the sentence is perhaps translated. "
+        "as far as they are joined by words such as and, but, never or unless, in the European languages listed "
+        "below. Where a summary is in another language or script than a sentence, its words cannot be compared: the "
+        "sentence is perhaps translated. "
         "Instructions are recognised by their wording (must, never, only, please …) in English, German, French, "
         "Spanish, Portuguese, Italian, Dutch, Polish, Russian, Arabic, Chinese, Japanese and Korean; others, and those "
         "of fewer than "

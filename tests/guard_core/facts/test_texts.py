@@ -128,6 +128,35 @@ def test_a_sentence_of_several_clauses_may_be_said_one_here_and_one_there():
         ("When you cite a paper, use the primary source.", ["When you cite a paper, use the primary source."]),
         ("Never push to main unless two people agree.", ["Never push to main", "unless two people agree."]),
         ("Write numbers as words, not as digits.", ["Write numbers as words, not as digits."]),
+        (
+            "Bearbeite die Parserdateien nie von Hand und führe den Linter über alle Dateien aus.",
+            ["Bearbeite die Parserdateien nie von Hand", "führe den Linter über alle Dateien aus."],
+        ),
+        (
+            "Pushe nie auf den Branch main, es sei denn, der Leiter stimmt zu.",
+            ["Pushe nie auf den Branch main", "es sei denn, der Leiter stimmt zu."],
+        ),
+        (
+            "Teste die Module und die Datenbank immer auf dem Server.",
+            ["Teste die Module und die Datenbank immer auf dem Server."],
+        ),
+        (
+            "Ne modifiez jamais les fichiers générés et exécutez le linter avant chaque commit.",
+            ["Ne modifiez jamais les fichiers générés", "exécutez le linter avant chaque commit."],
+        ),
+        (
+            "Lance le linter et ne modifie pas les fichiers générés.",
+            ["Lance le linter", "ne modifie pas les fichiers générés."],
+        ),
+        (
+            "No edites los archivos generados y ejecuta el linter antes de confirmar.",
+            ["No edites los archivos generados", "ejecuta el linter antes de confirmar."],
+        ),
+        (
+            "Никогда не правь файлы парсера вручную и запускай линтер перед коммитом.",
+            ["Никогда не правь файлы парсера вручную", "запускай линтер перед коммитом."],
+        ),
+        ("Файлы и случаи тестов должны быть в папке.", ["Файлы и случаи тестов должны быть в папке."]),
     ],
 )
 def test_a_sentence_gives_the_instructions_that_can_be_followed_apart(sentence, parts):

@@ -431,6 +431,8 @@ def test_a_rule_that_is_said_again_or_lost_with_its_request_is_no_finding_of_its
 
 
 BOTH = "Never edit the vendored files by hand and always run the linter before committing."
+BY_HAND = "Bearbeite die Parserdateien nie von Hand und führe den Linter über alle Module aus."
+RUSSIAN = "Никогда не правь файлы парсера вручную и запускай линтер перед каждым коммитом."
 EXCEPT = "Never push to the main branch unless the release manager agrees."
 
 
@@ -442,6 +444,10 @@ EXCEPT = "Never push to the main branch unless the release manager agrees."
         (BOTH, "Editing vendored files by hand is forbidden; the linter runs before each commit.", False),
         (EXCEPT, "No pushing to the main branch.", True),
         (EXCEPT, "No pushing to the main branch without the release manager's agreement.", False),
+        (BY_HAND, "Parserdateien nie von Hand bearbeiten.", True),
+        (BY_HAND, "Parserdateien nie von Hand bearbeiten. Den Linter über alle Module führen.", False),
+        (RUSSIAN, "Файлы парсера вручную не править.", True),
+        (RUSSIAN, "Файлы парсера вручную не править. Линтер запускать перед каждым коммитом.", False),
     ],
 )
 def test_a_rule_of_which_a_summary_says_one_half_alone_is_lost(rule, said, is_lost):
