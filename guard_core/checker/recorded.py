@@ -53,6 +53,7 @@ _AT_ANY_SIZE = ("cut_off", "image_overflow", "memory_pressure", "model_switch")
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
 _MOST_TODOS = 10  # of a list that are looked for
+_LONGEST_FRAME = 2_000  # letters that a client writes around a summary
 _MOST_MESSAGES = 20  # with rules that a later turn lost
 _MOST_RULES = 5  # of one message that are looked for
 _LONGEST_CYCLE = 6  # calls that are made in turn
@@ -656,12 +657,26 @@ def _is_foreign(text: str, asked: str) -> bool:
     if not alphas[1] or 3 * len(alphas[0]) < len(alphas[1]):
         return False
     shares = [sum(ord(letter) > 0x24F for letter in letters) / len(letters) for letters in alphas]
+    if shares[1] < 0.05 and _is_foreign_in_its_middle(text, len(alphas[1])):
+        return True
     if max(shares) < 0.05:
         counts = [common_words(one) for one in (text, asked)]
         first, second = (max(one, key=one.__getitem__) for one in counts)
         is_other = counts[0][first] > 3 * counts[0][second] and counts[1][second] > 3 * counts[1][first]
         return is_other and len(alphas[0]) >= len(alphas[1])
     return (shares[0] < 0.05 and shares[1] >= 0.5) or (shares[1] < 0.05 and shares[0] >= 0.5)
+
+
+def _is_foreign_in_its_middle(text: str, asked: int) -> bool:
+    """Is a text in foreign letters but for Latin sentences before and behind, which a client put there, and do these
+    letters suffice to say what has so many."""
+    kept = [[letter > "\u024f" for letter in one if letter.isalpha()] for one in split_sentences(text)]
+    total = sum(map(len, kept))
+    for end in (0, -1):
+        while kept and (not kept[end] or 2 * sum(kept[end]) < len(kept[end])):
+            kept.pop(end)
+    foreign, size = sum(map(sum, kept)), sum(map(len, kept))
+    return foreign > 0 and 2 * foreign >= size and 3 * foreign >= asked and total - size <= _LONGEST_FRAME
 
 
 def _has_part(story: Story, index: int, message: int) -> bool:

@@ -164,6 +164,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 LAST_LATIN = "\u024f"  # of the letters with accents of European languages (Latin Extended-B)
 LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much as so many Latin letters
 FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script has of others, in names and quotations
+# Letters of what a client writes before and behind a summary: ours; Claude Code's has about 400, that of Hermes 1,500.
+MOST_OF_FRAME = 2_000
 FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
 MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
 # What endings do not tell of verbs that requests often have; "found" is how reports begin, too. Ours.
@@ -445,9 +447,28 @@ def may_translate(text: str, request: str) -> bool:
     if not asked or LETTERS_OF_ONE * said < asked:
         return False
     is_latin, was_latin = foreign < FEW_LETTERS * said, own < FEW_LETTERS * asked
-    if is_latin and was_latin:
-        return said >= asked and _are_of_other_languages(text, request)
-    return (is_latin and 2 * own >= asked) or (was_latin and 2 * foreign >= said)
+    if not was_latin:
+        return is_latin and 2 * own >= asked
+    if foreign and (2 * foreign >= said or _is_framed(text, asked)):
+        return True
+    return is_latin and said >= asked and _are_of_other_languages(text, request)
+
+
+def _is_framed(text: str, asked: int) -> bool:
+    """Has a text, between Latin words of its client, one in another script that is long enough to say a request of so
+    many letters."""
+    said, foreign = _letters_in(inner := _within_frame(text))
+    outside = _letters_in(text)[0] - said
+    return bool(inner) and 2 * foreign >= said and LETTERS_OF_ONE * foreign >= asked and outside <= MOST_OF_FRAME
+
+
+@lru_cache(maxsize=256)
+def _within_frame(text: str) -> str:
+    """A text from its first to its last sentence that is mostly in another script than Latin."""
+    sentences = split_sentences(text)
+    counts = map(_count_letters, sentences)
+    foreign = [place for place, (letters, others) in enumerate(counts) if 0 < letters <= 2 * others]
+    return "\n".join(sentences[foreign[0] : foreign[-1] + 1]) if foreign else ""
 
 
 def _are_of_other_languages(text: str, other: str) -> bool:
@@ -468,6 +489,10 @@ def common_words(text: str) -> dict[str, int]:
 @lru_cache(maxsize=256)
 def _letters_in(text: str) -> tuple[int, int]:
     """How many letters a text has, and how many of these are not Latin."""
+    return _count_letters(text)
+
+
+def _count_letters(text: str) -> tuple[int, int]:
     letters = _LETTER.findall(text)
     return len(letters), 0 if text.isascii() else sum(letter > LAST_LATIN for letter in letters)
 

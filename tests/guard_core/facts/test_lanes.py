@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from guard_core.checker import check
 from guard_core.facts.lanes import Search, Snippet, State, places_of, worst_first
 from guard_core.facts.words import blind_words, outcome_words, read_again_words, summary_words
-from guard_core.findings import Facts, recorded_findings
+from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.replay import replay as played
@@ -220,6 +220,38 @@ def test_what_only_a_summary_in_another_language_can_hold_is_perhaps_translated(
         "The words of 0 of 1 instruction are in the last request, 1 perhaps translated in a summary."
     )
     assert not {"rule_lost", "earlier_rule_lost"} & {item.kind for item in recorded_findings(Facts.of(built))}
+
+
+BEFORE = (
+    "This session is being continued from a previous conversation that ran out of context. The summary below covers "
+    "the earlier portion of the conversation."
+)
+BEHIND = (
+    "If you need specific details from before the compaction, read the full transcript. Continue with the last task "
+    "that you were asked to work on, without asking the user any further questions."
+)
+WITHIN = "The first file was read, and the totals of the invoices are right. The label of the table is:"
+
+
+@pytest.mark.parametrize(
+    ("summary", "state"),
+    [
+        (f"{BEFORE}\n\n{CHINESE}\n{BEHIND}", "TRANSLATED"),
+        (f"{BEFORE}\n\n{CHINESE[:30]}\n/src/billing/tables.py\n{CHINESE[30:]}\n{BEHIND}", "TRANSLATED"),
+        (f"{BEFORE}\n\n{WITHIN}\n账单\n{BEHIND}", "GONE"),  # is too short to say it
+        (f"{BEFORE}\n\n{WITHIN}\n{CHINESE}\n" + 30 * f"{WITHIN}\n" + BEHIND, "GONE"),  # longer than any frame
+        (f"{BEFORE}\n\n{CHINESE[:30]}\n" + 3 * f"{WITHIN}\n" + f"{CHINESE[30:]}\n{BEHIND}", "GONE"),
+    ],
+)
+def test_what_a_client_writes_around_a_summary_is_not_counted_with_its_letters(summary, state):
+    built = talk(compaction(3, summary=summary))
+    assert lane_of(built).last_state.name == state
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+    assert [item.severity for item in claims if item.kind == "request_lost"] == [
+        "warning" if state == "GONE" else "info"
+    ]
 
 
 def test_a_summary_in_another_language_holds_nothing_that_was_gone_or_not_said_before():
