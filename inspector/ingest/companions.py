@@ -3,17 +3,20 @@
     arranged([("a", "state.db"), ("a", "state.db-wal"), ("a/tool-results", "x.txt")])
     -> [Unit(0, wal=1), Unit(2, aside="…")]
 
-Decided by name and folder alone, before a byte is read. `add` then imports one of them.
+Decided by name and folder alone, before a byte is read. `add` then imports one of them, `bring` also the folder that
+a ZIP archive holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from guard_core.errors import GuardError
 from inspector.data_folder.durable import synced_commits
+from inspector.ingest import archives
 from inspector.ingest.importing import start_import, submit
-from inspector.ingest.uploads import Received, add_log
+from inspector.ingest.uploads import Received, add_log, safe_folder, safe_name
 from inspector.models import Import, Project
 from inspector.models.recordings import WAL
 
@@ -27,6 +30,16 @@ class Unit(NamedTuple):
     file: int
     wal: int | None = None
     aside: str = ""
+
+
+class Outcome(NamedTuple):
+    """What became of a file: its import, or the reason why it is left aside or refused."""
+
+    name: str
+    folder: str = ""  # within the folder that was dropped, or the archive
+    job: Import | None = None
+    aside: str = ""
+    refused: str = ""
 
 
 def arranged(files: Sequence[Place]) -> list[Unit]:
@@ -53,6 +66,49 @@ def add(project: Project, received: Received, *, strict: bool = True, window: in
         received.drop()
 
 
+def bring(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Iterator[Outcome]:
+    """What becomes of a file that was given by itself. A ZIP archive that is no recording is the folder in it. Raises
+    as `archives.unpacked`, before anything is imported."""
+    try:
+        members = archives.unpacked(received) if archives.is_folder(received.path) else None
+    except BaseException:
+        received.drop()
+        raise
+    if members is None:
+        yield Outcome(received.name, job=add(project, received, strict=strict, window=window))
+        return
+    received.drop()
+    try:
+        yield from _all_of(project, members, strict=strict, window=window)
+    finally:
+        archives.drop(members)
+
+
+def _all_of(project: Project, members: list[archives.Member], *, strict: bool, window: int | None) -> Iterator[Outcome]:
+    places = [(folder, name) for folder, _, name in (member.path.rpartition("/") for member in members)]
+    for unit in arranged(places):
+        member, shown = members[unit.file], safe_folder(members[unit.file].path)
+        received, name = member.received, safe_name(places[unit.file][1])
+        if received is None or unit.aside:
+            yield Outcome(name, shown, aside=unit.aside or member.aside)
+        else:
+            log = None if unit.wal is None else members[unit.wal].received
+            try:
+                job = add(project, received._replace(wal=log), strict=strict, window=window)
+            except GuardError as error:
+                yield Outcome(name, shown, refused=str(error))
+            else:
+                yield Outcome(name, shown, job=placed(job, shown))
+
+
+def placed(job: Import, folder: str) -> Import:
+    """The import of a file that lay in a folder."""
+    if folder:
+        job.folder = folder
+        job.save(update_fields=["folder"])
+    return job
+
+
 def _reason(folder: str, name: str) -> str:
     """Why a file is not read; empty for one that is."""
     if name.endswith(WAL):
@@ -62,6 +118,8 @@ def _reason(folder: str, name: str) -> str:
     if name.endswith("-shm"):
         return "SQLite's shared memory, which holds no part of a session"
     parts = folder.split("/")
+    if "__MACOSX" in parts[:2]:
+        return "what macOS notes of a file in an archive, which holds no part of a session"
     if "tool-results" in parts:
         return "an output that Claude Code moved out of the transcript; the model saw what the transcript holds of it"
     if name.startswith(STORED) and name.endswith(".json") and "storage" in parts:

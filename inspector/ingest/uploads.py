@@ -25,6 +25,7 @@ from inspector.models import Import, Project, Recording, Stream
 from inspector.models.recordings import stored_at
 
 MAX_NAME_CHARS = 120
+MAX_FOLDER_CHARS = 400  # of Import.folder
 CHUNK = 1 << 20  # bytes
 SQLITE_MAGIC, WAL_MODE = b"SQLite format 3\0", b"\2\2"  # of the header: its beginning, and its bytes 18 and 19
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>:\"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
@@ -273,3 +274,8 @@ def safe_name(name: str) -> str:
         stem, dot, ending = clean.rpartition(".")
         clean = stem[: MAX_NAME_CHARS - 20] + "…" + dot + ending[:16] if dot else clean[:MAX_NAME_CHARS]
     return clean or "recording"
+
+
+def safe_folder(path: str) -> str:
+    """The folder of a file's path to show, each part as `safe_name` gives it; empty where the path has none."""
+    return "/".join(safe_name(part) for part in path.split("/")[:-1] if part)[:MAX_FOLDER_CHARS]

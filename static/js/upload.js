@@ -105,7 +105,7 @@ async function send(files, mode, loose = [], earlier = { notices: [], imports: [
     told.aside.push(...answer.aside ?? []);
     if (answer.error) told.refused.push(answer.error);
   }
-  if (told.aside.length || told.refused.length || files.some((item) => item.path)) {
+  if (told.aside.length || told.refused.length || files.some((item) => item.path) || told.imports.length > files.length) {
     line.textContent = `Reading ${title} …`;
     bar.removeAttribute("value");
     await ended(told.imports, control.signal);

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import time
+from base64 import b64encode
 from pathlib import Path
 from uuid import uuid4
 
@@ -28,6 +30,7 @@ DROP = """([name, text]) => {
   for (const kind of ["dragenter", "dragover", "drop"])
     document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: carried, bubbles: true, cancelable: true }));
 }"""
+DROP_BYTES = DROP.replace("[text]", "[Uint8Array.from(atob(text), (one) => one.charCodeAt(0))]")
 PASTE = """(text) => {
   const carried = new DataTransfer();
   carried.setData("text/plain", text);
@@ -237,6 +240,18 @@ def test_a_chosen_folder_is_read_and_what_lies_beside_is_no_error(open_page, pro
         page.get_by_role("link", name="show the list").click()
         page.locator(".row-title").first.wait_for()
         assert page.locator(".row-title").count() == 2
+
+
+def test_a_dropped_zip_archive_is_read_as_the_folder_in_it(open_page, project, tmp_path, tmp_path_factory):
+    packed = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, project.name))
+    with running(tmp_path_factory.mktemp("packed")) as server:
+        page = open_page(server=server)
+        page.goto("/")
+        page.evaluate(DROP_BYTES, ["project.zip", b64encode(packed.read_bytes()).decode()])
+        page.get_by_text("2 files were imported").wait_for()
+        page.get_by_text("62 other files in the folder were skipped").click()
+        assert page.get_by_text("60 × ").is_visible()
+        assert page.locator(".notice-error").count() == 0
 
 
 def test_a_database_and_its_log_that_are_dropped_are_one_import(home, tmp_path):

@@ -191,6 +191,9 @@ LONG = {
     "tests/inspector/ingest/test_appending.py": {
         "test_a_session_that_has_grown_by_much": "test_what_is_new",
     },
+    "tests/inspector/ingest/test_archives.py": {
+        "test_too_many_entries": "tests/guard_core/recordings/reading/test_zip_entries.py::test_a_directory_of",
+    },
     "tests/inspector/ingest/test_going_on.py": {
         "test_a_short_task": "test_conversations_go_on",
     },

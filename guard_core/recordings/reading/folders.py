@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from guard_core.errors import DamagedRecording, LimitExceeded
@@ -69,18 +69,21 @@ def pack(folder: Path, target: Path, limits: Limits, files: Iterable[Path] | Non
     left out. Raises LimitExceeded, and DamagedRecording for a folder without files."""
     every = folder.rglob("*") if files is None else files
     inside = [path for path in every if path.is_file() and not path.is_symlink()]
-    inside.sort(key=lambda path: path.relative_to(folder).as_posix())
     if not inside:
         raise DamagedRecording(f"the folder {folder.name} has no files")
-    if len(inside) > MOST_FILES:
-        raise LimitExceeded(f"a folder of {len(inside):,} files (limit {MOST_FILES:,}): name the folder of one session")
-    size = sum(path.stat().st_size for path in inside)
+    name = folder.resolve().name
+    pack_files({str(PurePosixPath(name, path.relative_to(folder).as_posix())): path for path in inside}, target, limits)
+
+
+def pack_files(files: Mapping[str, Path], target: Path, limits: Limits) -> None:
+    """Write files unpacked into a ZIP, each under the place that it is given there. Raises LimitExceeded."""
+    if len(files) > MOST_FILES:
+        raise LimitExceeded(f"a folder of {len(files):,} files (limit {MOST_FILES:,}): name the folder of one session")
+    size = sum(path.stat().st_size for path in files.values())
     if size > limits.request_bytes:
         raise LimitExceeded(
             f"a folder of {size:,} bytes (limit {limits.request_bytes:,}): name the folder of one session"
         )
-    name = folder.resolve().name
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for path in inside:
-            place = PurePosixPath(name, path.relative_to(folder).as_posix())
-            archive.writestr(zipfile.ZipInfo(str(place), _BEGINNING), path.read_bytes())
+        for place in sorted(files):
+            archive.writestr(zipfile.ZipInfo(place, _BEGINNING), files[place].read_bytes())

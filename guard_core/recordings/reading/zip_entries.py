@@ -19,10 +19,13 @@ from guard_core.recordings.reading.limits import MIB, Limits
 
 STORED, DEFLATED, ZSTD = 0, 8, 93
 ENTRY_LIMIT = 50_000  # samples, summaries and journal of one log; far above any real one
+DIRECTORY_LIMIT = 32 * MIB  # ours: so many entries with names of several hundred bytes
 TOTAL_FACTOR = 4  # all entries of one file together, in units of the limit for one entry
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _END = struct.Struct("<4sHHHHIIH")  # end of the directory; the fifth field counts its entries
 _LOCATOR_SIZE = 20  # of the zip64 record that may precede it
+_END_64 = struct.Struct("<4sQHHIIQQQQ")  # the zip64 record; its last field but one is the size of the directory
+_LISTED = struct.Struct("<4s24xHHH12x")  # an entry of the directory: sizes of its name, extra field and comment
 NO_DIRECTORY = "the archive has no directory: its writer was stopped; its whole entries are read"
 BROKEN_DIRECTORY = "the archive's directory names places outside the file; its whole entries are read instead"
 _WINDOW = 2**27  # bytes; zstd's own limit without --long
@@ -38,6 +41,7 @@ class ZipEntry(NamedTuple):
     packed: int
     crc: int
     encrypted: bool = False
+    mode: int = 0  # of the file on Unix, as far as the archive says
 
 
 def entry_names(stream: IO[bytes], size: int) -> list[str]:
@@ -52,11 +56,11 @@ class ZipEntries:
         self._stream = stream
         self._limits = limits
         self._read = 0
-        entries, self.damage = _listed(stream, size)
-        if len(entries) > ENTRY_LIMIT:
-            raise LimitExceeded(f"a ZIP archive of {len(entries)} entries (limit {ENTRY_LIMIT})")
-        _check_apart(entries)
-        self._entries = {entry.name: entry for entry in entries}
+        self.entries, self.damage = _listed(stream, size)
+        if len(self.entries) > ENTRY_LIMIT:
+            raise LimitExceeded(f"a ZIP archive of more than {ENTRY_LIMIT:,} entries, which is the limit")
+        _check_apart(self.entries)
+        self._entries = {entry.name: entry for entry in self.entries}
 
     def names(self) -> list[str]:
         return list(self._entries)
@@ -65,26 +69,29 @@ class ZipEntries:
         return name in self._entries
 
     def read(self, name: str) -> bytes:
-        """The unpacked bytes. Raises LimitExceeded (too much in it), DamagedRecording (broken, encrypted, unknown)."""
+        """The unpacked bytes. Raises as `blocks`."""
+        return b"".join(self.blocks(name))
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """The unpacked bytes in pieces, of which the last comes before it is known that all of them are right. Raises
+        LimitExceeded (too much in it), DamagedRecording (broken, encrypted, unknown)."""
         entry = self._entries[name]
         if entry.encrypted:
             raise DamagedRecording(f"the entry {_shown(name)} of the archive is encrypted")
         allowed = min(self._limits.inflated_bytes, max(entry.packed * self._limits.inflation_ratio, MIB))
-        blocks: list[bytes] = []
-        size = 0
+        size = crc = 0
         try:
             for block in self._unpacked(entry):
                 size += len(block)
                 if size > allowed:
                     raise LimitExceeded(f"the entry {_shown(name)} unpacks to more than {allowed} bytes")
-                blocks.append(block)
+                crc = zlib.crc32(block, crc)
+                self._count(len(block))
+                yield block
         except (zlib.error, zstandard.ZstdError, *_UNREADABLE) as error:
             raise DamagedRecording(f"the entry {_shown(name)} of the archive is broken") from error
-        self._count(size)
-        data = b"".join(blocks)
-        if zlib.crc32(data) != entry.crc:
+        if crc != entry.crc:
             raise DamagedRecording(f"the entry {_shown(name)} of the archive does not match its checksum")
-        return data
 
     def _count(self, size: int) -> None:
         self._read += size
@@ -108,6 +115,7 @@ class ZipEntries:
 
 def _listed(stream: IO[bytes], size: int) -> tuple[list[ZipEntry], str]:
     """The entries that the directory names, or that are in the file where it has none; what is wrong with it."""
+    _check_count(stream, size)
     try:
         with zipfile.ZipFile(stream) as archive:
             infos = archive.infolist()
@@ -121,6 +129,7 @@ def _listed(stream: IO[bytes], size: int) -> tuple[list[ZipEntry], str]:
             info.compress_size,
             info.CRC,
             bool(info.flag_bits & 1),
+            info.external_attr >> 16,
         )
         for info in infos
     ]
@@ -129,6 +138,33 @@ def _listed(stream: IO[bytes], size: int) -> tuple[list[ZipEntry], str]:
     declared = _declared_count(stream, size)
     wrong = declared not in (None, len(entries))
     return entries, f"the archive declares {declared} entries and has {len(entries)}" if wrong else ""
+
+
+def _check_count(stream: IO[bytes], size: int) -> None:
+    """Count the entries of the directory before zipfile keeps an object for each. Raises LimitExceeded."""
+    stream.seek(max(0, size - _END.size - _LOCATOR_SIZE - _END_64.size - 0xFFFF))
+    tail = stream.read()
+    at = len(tail) - _END.size
+    if not (tail[at:].startswith(b"PK\x05\x06") and tail.endswith(b"\0\0")):  # as zipfile looks for it
+        at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + _END.size > len(tail):
+        return
+    end = size - len(tail) + at  # of the directory
+    directory = _END.unpack_from(tail, at)[5]
+    at_64 = at - _LOCATOR_SIZE - _END_64.size
+    is_located = tail[max(0, at - _LOCATOR_SIZE) : at].startswith(b"PK\x06\x07")
+    if at_64 >= 0 and is_located and tail[at_64:].startswith(b"PK\x06\x06"):
+        end, directory = size - len(tail) + at_64, _END_64.unpack_from(tail, at_64)[8]
+    if directory > DIRECTORY_LIMIT:
+        raise LimitExceeded(f"the directory of the ZIP archive takes {directory:,} bytes (limit {DIRECTORY_LIMIT:,})")
+    stream.seek(max(0, end - directory))
+    listed = stream.read(directory)
+    place = count = 0
+    while place + _LISTED.size <= len(listed) and listed.startswith(b"PK\x01\x02", place):
+        place += _LISTED.size + sum(_LISTED.unpack_from(listed, place)[1:])
+        count += 1
+        if count > ENTRY_LIMIT:
+            raise LimitExceeded(f"a ZIP archive of more than {ENTRY_LIMIT:,} entries, which is the limit")
 
 
 def _declared_count(stream: IO[bytes], size: int) -> int | None:

@@ -28,7 +28,7 @@ from guard_core.recordings.reading.folders import pack, session_folders
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import ByteSource
 from inspector.data_folder.opening import open_folder
-from inspector.ingest.companions import add, arranged
+from inspector.ingest.companions import Outcome, add, arranged, bring
 from inspector.ingest.importing import report_of, run_import
 from inspector.ingest.uploads import Received, receive
 from inspector.jobs.indexing import index_everything
@@ -66,7 +66,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder with all its files"
+            "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder or ZIP archive with all its files"
         )
         parser.add_argument("--lenient", action="store_true", help="skip damaged lines instead of rejecting the file")
         parser.add_argument(
@@ -87,7 +87,7 @@ class Command(BaseCommand):
         self.project = project_of(options["project"])
         outcomes: Counter[str] = Counter()
         for given in files(options["paths"]):
-            outcomes[self._one(given, options)] += 1
+            outcomes.update(self._one(given, options))
         if not outcomes:
             raise CommandError("There is no file at these paths.", returncode=2)
         if not options["no_index"] and outcomes["imported"]:
@@ -96,46 +96,59 @@ class Command(BaseCommand):
         if outcomes["refused"]:
             raise CommandError(f"{counted(outcomes['refused'], 'file')} refused.", returncode=1)
 
-    def _one(self, given: Given, options: dict[str, Any]) -> str:
-        """Import one file and say so in a line; what became of it."""
+    def _one(self, given: Given, options: dict[str, Any]) -> Iterator[str]:
+        """Import one file, or the folder in an archive, and say so in a line each; what became of it."""
         if given.aside:
-            return self._say(given, "skipped", given.aside)
+            yield self._say(given.path, "skipped", given.aside)
+            return
         try:
             whole = given.storage is not None or given.pieces
             if not given.named and not whole and not is_session(given.path):
-                return self._say(given, "skipped", "not a supported format")
-            job, is_new = self._read(given, options)
+                yield self._say(given.path, "skipped", "not a supported format")
+                return
+            for outcome in self._brought(given, options):
+                place = given.path / outcome.folder / outcome.name if outcome.folder else given.path
+                yield self._outcome(place, outcome)
         except (GuardError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            return self._say(given, "refused", str(reason))
-        if not is_new:
-            return self._say(given, "known", "is here already")
+            yield self._say(given.path, "refused", str(reason))
+
+    def _outcome(self, path: Path, outcome: Outcome) -> str:
+        """Read what was added, unless it is here already."""
+        if outcome.job is None:
+            return self._say(path, "skipped" if outcome.aside else "refused", outcome.aside or outcome.refused)
+        if outcome.job.ended:
+            return self._say(path, "known", "is here already")
+        with Heartbeat(str(outcome.job.pk)), Progress(self, path, outcome.job):
+            run_import(str(outcome.job.pk))
+            job = ended(outcome.job)
         if job.state == Import.State.DONE and job.recording is not None:
-            return self._say(given, "imported", f"{job.recording.format}, {_sessions(job)}")
+            return self._say(path, "imported", f"{job.recording.format}, {_sessions(job)}")
+        if job.left_aside:
+            return self._say(path, "skipped", "not a supported format")
         place = f"line {job.line}: " if job.line else ""
         offer = ". With --lenient, damaged lines are skipped" if job.mendable else ""
-        return self._say(given, "refused", place + (job.message or job.state).removesuffix(".") + offer)
+        return self._say(path, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
-    def _read(self, given: Given, options: dict[str, Any]) -> tuple[Import, bool]:
-        if given.storage is not None:
-            leave = partial(self._say, given, "left out") if options["lenient"] else None
-            received = receive([given.storage.export(given.path, leave)], given.path.name)
-        elif given.pieces:
-            received = take_folder(given.path, given.pieces)
-        else:
-            received = take(given.path)
+    def _brought(self, given: Given, options: dict[str, Any]) -> Iterator[Outcome]:
+        received = self._received(given, options["lenient"])
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))
-        job = add(self.project, received, strict=not options["lenient"], window=options["window"])
-        if job.ended:
-            return job, False
-        with Heartbeat(str(job.pk)), Progress(self, given.path, job):
-            run_import(str(job.pk))
-            return ended(job), True
+        strict, window = not options["lenient"], options["window"]
+        if given.named:
+            yield from bring(self.project, received, strict=strict, window=window)
+        else:
+            yield Outcome(received.name, job=add(self.project, received, strict=strict, window=window))
 
-    def _say(self, given: Given, word: str, reason: str) -> str:
+    def _received(self, given: Given, lenient: bool) -> Received:
+        if given.storage is not None:
+            leave = partial(self._say, given.path, "left out") if lenient else None
+            return receive([given.storage.export(given.path, leave)], given.path.name)
+        return take_folder(given.path, given.pieces) if given.pieces else take(given.path)
+
+    def _say(self, path: Path, word: str, reason: str) -> str:
         clear = "\r\x1b[K" if sys.stdout.isatty() else ""
-        self.stdout.write(clear + plain(f"{word:>8}  {given.path}  {reason}"))
+        self.stdout.write(clear + plain(f"{word:>8}  {path}  {reason}"))
         return word
 
 

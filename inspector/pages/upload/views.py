@@ -15,9 +15,9 @@ from guard_core.errors import GuardError, LimitExceeded
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from guard_core.windows.window import parse_window
-from inspector.ingest.companions import add, arranged
+from inspector.ingest.companions import Outcome, add, arranged, bring, placed
 from inspector.ingest.importing import submit
-from inspector.ingest.uploads import receive, safe_name, take
+from inspector.ingest.uploads import Received, receive, safe_folder, safe_name, take
 from inspector.ingest.waiting import Wait, settled
 from inspector.models import Import, Project
 from inspector.pages.errors.views import plain
@@ -30,26 +30,24 @@ from inspector.pages.shared.project import project_of
 def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     """Take files or pasted text; one import each. A file that is known already opens what is there.
 
-    A database and its `-wal` are one import. `path` says for each file where it lay in a dropped folder: what is no
-    session there is left aside. A damaged file is refused with its line and reason (422) unless `mode` is lenient;
-    nothing of it is kept. `wait` gives the imports as they are when the answer is due.
+    A database and its `-wal` are one import, a ZIP archive that is no recording is the folder in it. `path` says for
+    each file where it lay in a dropped folder: what is no session there is left aside. A damaged file is refused with
+    its line and reason (422) unless `mode` is lenient; nothing of it is kept. `wait` gives the imports as they are when
+    the answer is due.
     """
     lenient = request.POST.get("mode") == "lenient"
     try:
         window = _window(request.POST.get("window", ""))
     except GuardError as error:
         return _refused(request, error)
-    jobs: list[Import] = []
-    aside: list[dict[str, str]] = []  # files that are not imported, with the reason; those of a folder are not mistakes
-    refused: GuardError = GuardError("choose a file, drop one, or paste a session")
-    for item in _given(request):
-        try:
-            if item.aside:
-                raise GuardError(f"{item.name} is {item.aside}")
-            jobs.append(_add(project_of(request), item, strict=not lenient, window=window))
-        except GuardError as error:
-            refused = error
-            aside.append({"name": item.name, "folder": item.folder, "reason": item.aside or str(error)})
+    outcomes, refused = _outcomes(request, strict=not lenient, window=window)
+    jobs = [outcome.job for outcome in outcomes if outcome.job is not None]
+    # Files that are not imported, with the reason; those of a folder are not mistakes.
+    aside = [
+        {"name": outcome.name, "folder": outcome.folder, "reason": outcome.aside or outcome.refused}
+        for outcome in outcomes
+        if outcome.job is None
+    ]
     if not jobs and not any(item["folder"] for item in aside):
         return _refused(request, refused)
     jobs = wait(jobs)
@@ -89,7 +87,7 @@ def _given(request: HttpRequest) -> Iterator[Item]:
     files = request.FILES.getlist("file")
     paths = request.POST.getlist("path")
     named = paths if len(paths) == len(files) else [""] * len(files)
-    folders = ["/".join(safe_name(part) for part in path.split("/")[:-1] if part)[:400] for path in named]
+    folders = [safe_folder(path) for path in named]
     names = [file.name or "" for file in files]
     for unit in arranged(list(zip(folders, names, strict=True))):
         file, folder = files[unit.file], folders[unit.file]
@@ -100,7 +98,30 @@ def _given(request: HttpRequest) -> Iterator[Item]:
         yield Item("pasted session", text=text)
 
 
-def _add(project: Project, item: Item, *, strict: bool, window: int | None) -> Import:
+def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tuple[list[Outcome], GuardError]:
+    """What becomes of each file of a request, and the last error."""
+    outcomes: list[Outcome] = []
+    refused = GuardError("choose a file, drop one, or paste a session")
+    for item in _given(request):
+        try:
+            if item.aside:
+                raise GuardError(f"{item.name} is {item.aside}")
+            outcomes.extend(_bring(project_of(request), item, strict=strict, window=window))
+        except GuardError as error:
+            refused = error
+            outcomes.append(Outcome(item.name, item.folder, aside=item.aside, refused=str(error)))
+    return outcomes, refused
+
+
+def _bring(project: Project, item: Item, *, strict: bool, window: int | None) -> Iterator[Outcome]:
+    received = _received(item)
+    if item.folder:
+        yield Outcome(item.name, job=placed(add(project, received, strict=strict, window=window), item.folder))
+    else:
+        yield from bring(project, received, strict=strict, window=window)
+
+
+def _received(item: Item) -> Received:
     if item.file is not None:
         received = take(item.file, item.name)
     else:
@@ -111,11 +132,7 @@ def _add(project: Project, item: Item, *, strict: bool, window: int | None) -> I
         except BaseException:
             received.drop()
             raise
-    job = add(project, received, strict=strict, window=window)
-    if item.folder:
-        job.folder = item.folder
-        job.save(update_fields=["folder"])
-    return job
+    return received
 
 
 def _window(text: str) -> int | None:

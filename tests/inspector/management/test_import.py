@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from inspector.jobs import indexing
@@ -134,3 +136,19 @@ def test_a_project_that_is_not_there_is_named(inbox):
         call_command("import", str(inbox / "good.jsonl"), "--project", "none", stdout=StringIO())
     assert refused.value.returncode == 2
     assert not Import.unscoped.exists()
+
+
+def test_a_zip_archive_is_read_as_the_folder_in_it(inbox, tmp_path):
+    packed = shutil.make_archive(str(tmp_path / "logs"), "zip", tmp_path, "inbox")
+    text, code = run(packed)
+    assert (code, f"imported  {packed}/inbox/deeper/same.jsonl  " in text) == (1, True), text
+    assert f"skipped  {packed}/inbox/note.txt  not a supported format" in text
+    assert "1 imported, 1 known, 1 refused, 1 skipped" in text
+    assert list(Path(settings.INCOMING_DIR).iterdir()) == []
+
+
+def test_a_damaged_zip_archive_is_refused_with_the_reason(inbox, tmp_path):
+    packed = Path(shutil.make_archive(str(tmp_path / "logs"), "zip", tmp_path, "inbox"))
+    packed.write_bytes(packed.read_bytes()[:-40])
+    text, code = run(packed)
+    assert (code, "damaged or cut off" in text, Import.unscoped.count()) == (1, True, 0), text

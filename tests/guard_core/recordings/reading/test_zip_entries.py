@@ -55,6 +55,24 @@ def test_zstd_entries_are_read():
     assert len(entries.read("b.json")) == 2_000_000
 
 
+@pytest.mark.parametrize("is_zip64", [False, True])
+@pytest.mark.parametrize("size", [46, 700])
+def test_a_directory_of_too_many_entries_is_refused_before_they_are_kept(size, is_zip64):
+    listed = (b"PK\1\2" + bytes(24) + struct.pack("<H", size - 46) + bytes(size - 30)) * 100_000
+    end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, len(listed), 0, 0)
+    if is_zip64:
+        record = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, 100_000, 100_000, len(listed), 0)
+        end = (
+            record
+            + struct.pack("<4sIQI", b"PK\6\7", 0, len(listed), 1)
+            + end.replace(struct.pack("<I", len(listed)), b"\xff" * 4)
+        )
+    with pytest.raises(
+        LimitExceeded, match="directory of the ZIP archive takes" if size > 400 else "more than 50,000 entries"
+    ):
+        opened(listed + end)
+
+
 def test_a_bomb_is_stopped_while_it_unpacks():
     bomb = archive({"bomb.json": b"\0" * 20_000_000})
     with pytest.raises(LimitExceeded, match="unpacks to more than"):

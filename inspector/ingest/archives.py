@@ -1,0 +1,197 @@
+"""A ZIP archive that is no recording itself: the folder in it, unpacked into files with names of our own.
+
+Names of entries say where a file lay; none becomes a path. All is unpacked, counted and checked before anything of it
+is imported.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from django.conf import settings
+
+from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
+from guard_core.recordings import detect
+from guard_core.recordings.reading.folders import pack_files, session_folders
+from guard_core.recordings.reading.limits import MIB, Limits
+from guard_core.recordings.reading.source import ZIP_MAGIC, ByteSource
+from guard_core.recordings.reading.zip_entries import ZipEntries, ZipEntry
+from inspector.ingest.uploads import CHUNK, Received, receive
+
+MOST_FILES = 20_000  # as many as static/js/upload.js sends of a folder
+MOST_NAME = 1_000  # characters of a path; ours: agents' are far shorter
+ASKED = Limits(inflated_bytes=64 * MIB)  # of an entry, in memory, to find out whether a format has such archives
+LINK = "a symbolic link, which is not followed"
+NESTED = "a ZIP archive inside a ZIP archive, which is not unpacked: import it by itself"
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class Member(NamedTuple):
+    """A file of an archive: its path in there, and its bytes, or why there are none."""
+
+    path: str
+    received: Received | None
+    aside: str = ""
+
+
+def is_folder(path: Path) -> bool:
+    """Is this file a ZIP archive that no recording format knows?"""
+    with path.open("rb") as file:
+        if file.read(len(ZIP_MAGIC)) != ZIP_MAGIC:
+            return False
+    try:
+        with ByteSource.open(path, limits=ASKED) as source:
+            detect(source)
+    except UnknownFormat:
+        return True
+    except RecordingError:
+        pass
+    return False
+
+
+def unpacked(archive: Received) -> list[Member]:
+    """The files in an archive in the order of their paths, those that are one session together as an archive again.
+
+    The caller drops what it does not take over. Raises LimitExceeded (entries, or bytes above MAX_UPLOAD_BYTES) and
+    DamagedRecording (broken, encrypted, a name outside the folder, no file); then nothing is left of it.
+    """
+    most = settings.MAX_UPLOAD_BYTES
+    limits = Limits(inflated_bytes=most, inflation_ratio=most)  # a log may repeat itself: only the bytes in all count
+    members: list[Member] = []
+    try:
+        with archive.path.open("rb") as stream:
+            entries = ZipEntries(stream, archive.size, limits)
+            if entries.damage:
+                raise DamagedRecording("the ZIP archive is damaged or cut off: pack the folder again")
+            total = _Total(most)
+            for path, entry in sorted(_places(entries.entries, Path(archive.name).stem).items()):
+                if stat.S_ISLNK(entry.mode):
+                    members.append(Member(path, None, LINK))
+                elif (received := _received(total.counted(entries.blocks(entry.name)), path)) is not None:
+                    members.append(_unless_nested(path, received))
+        if not members:
+            raise DamagedRecording("the ZIP archive holds no file with anything in it")
+        return _sessions_together(members)
+    except BaseException:
+        drop(members)
+        raise
+
+
+def drop(members: Iterable[Member]) -> None:
+    """Remove what was not taken over."""
+    for member in members:
+        if member.received is not None:
+            member.received.drop()
+
+
+class _Total:
+    """Counts the bytes of all entries while they are unpacked, whatever the archive declares."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+
+    def counted(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            self._bytes += len(block)
+            if self._bytes > self._most:
+                raise LimitExceeded(
+                    f"the ZIP archive unpacks to more than the limit of {self._most:,} bytes (setting MAX_UPLOAD_BYTES)"
+                )
+            yield block
+
+
+def _places(entries: list[ZipEntry], name: str) -> dict[str, ZipEntry]:
+    """The files of an archive by their paths. An archive without one folder around all gives its own name for it."""
+    places: dict[str, ZipEntry] = {}
+    for entry in entries:
+        path = _path(entry)
+        if entry.name.endswith(("/", "\\")):
+            continue
+        if path in places:
+            raise DamagedRecording(
+                f"the ZIP archive has two entries named {path[:80]!a}: unpack it, and import the folder"
+            )
+        places[path] = entry
+    if len(places) > MOST_FILES:
+        raise LimitExceeded(
+            f"the ZIP archive has {len(places):,} files (limit {MOST_FILES:,}): import its folders one by one"
+        )
+    tops = {path.partition("/")[0] if "/" in path else "" for path in places if not _is_of_macos(path)}
+    around = f"{name}/" if len(tops) != 1 or "" in tops else ""
+    return {around + path: entry for path, entry in places.items()}
+
+
+def _path(entry: ZipEntry) -> str:
+    """Where an entry lies in the folder. Raises DamagedRecording for one outside, a long name, an encrypted entry."""
+    name = entry.name.replace("\\", "/")  # some programs of Windows write them so
+    parts = name.split("/")
+    shown = ascii(entry.name[:80])
+    if name.startswith("/") or ".." in parts or _DRIVE.match(name):
+        raise DamagedRecording(f"the ZIP archive has an entry outside its folder, {shown}: nothing of it is read")
+    if len(name) > MOST_NAME:
+        raise LimitExceeded(f"the ZIP archive has a path of {len(name):,} characters (limit {MOST_NAME:,}), {shown}…")
+    if entry.encrypted:
+        raise DamagedRecording(f"the entry {shown} of the ZIP archive is encrypted: unpack it, and import the folder")
+    return "/".join(part for part in parts if part not in ("", "."))
+
+
+def _is_of_macos(path: str) -> bool:
+    return path.startswith("__MACOSX/")
+
+
+def _received(blocks: Iterator[bytes], path: str) -> Received | None:
+    """An entry as a file in the incoming folder; None for an empty one."""
+    first = next((block for block in blocks if block), None)
+    return None if first is None else receive(chain([first], blocks), path)
+
+
+def _unless_nested(path: str, received: Received) -> Member:
+    """A file of an archive; its bytes go where it is another archive to unpack."""
+    try:
+        nested = is_folder(received.path)
+    except BaseException:
+        received.drop()
+        raise
+    if not nested:
+        return Member(path, received)
+    received.drop()
+    return Member(path, None, NESTED)
+
+
+def _sessions_together(members: list[Member]) -> list[Member]:
+    """Each session that lies in several files as one archive, as `import` and the page make it of a folder."""
+    by_path = {member.path: member for member in members if member.received is not None}
+    together: list[Member] = []
+    try:
+        for folder, inside in session_folders(by_path).items():
+            pieces = {path: member.received.path for path in inside if (member := by_path.pop(path)).received}
+            together.append(_packed(folder, pieces))
+    except BaseException:
+        drop(together)
+        raise
+    finally:
+        drop(member for member in members if member.received is not None and member.path not in by_path)
+    left = [member for member in members if member.received is None or member.path in by_path]
+    return sorted([*left, *together], key=lambda member: member.path)
+
+
+def _packed(folder: str, pieces: dict[str, Path]) -> Member:
+    """The files of a session as one archive, below the name of their folder; one that is too large is left aside."""
+    around, _, name = folder.rpartition("/")
+    path = Path(settings.INCOMING_DIR) / uuid4().hex
+    start = len(around) + 1 if around else 0
+    try:
+        pack_files({place[start:]: piece for place, piece in pieces.items()}, path, Limits())
+        with path.open("rb") as file:
+            return Member(f"{folder}.zip", receive(iter(lambda: file.read(CHUNK), b""), f"{name}.zip"))
+    except LimitExceeded as error:
+        return Member(f"{folder}.zip", None, str(error))
+    finally:
+        path.unlink(missing_ok=True)

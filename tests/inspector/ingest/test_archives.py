@@ -1,0 +1,231 @@
+"""A ZIP archive that is no recording: the folder in it is imported, and whatever is wrong with it leaves nothing."""
+
+from __future__ import annotations
+
+import io
+import stat
+import struct
+import warnings
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from guard_core.errors import RecordingError
+from inspector.ingest import archives
+from inspector.ingest.companions import bring
+from inspector.ingest.uploads import receive
+from inspector.models import Import, Recording, Session, default_project
+from tests.guard_core.recordings.reading.test_zip_entries import archive
+from tests.inspector.ingest.test_companions import JSON, Agent
+from tests.recordings.seeds import SEEDS
+
+
+@pytest.fixture
+def client(working_client):
+    return working_client
+
+
+def send(client, content: bytes, name: str = "projects.zip", **more: object):
+    return client.post("/recordings/", {"file": [SimpleUploadedFile(name, content)], **more}, headers=JSON)
+
+
+def left() -> list[str]:
+    """What is in the incoming folder."""
+    return sorted(path.name for path in Path(settings.INCOMING_DIR).iterdir())
+
+
+def check_refused(content: bytes, words: str) -> None:
+    received = receive([content], "logs.zip")
+    with pytest.raises(RecordingError, match=words):
+        archives.unpacked(received)
+    received.drop()
+    assert left() == []
+
+
+@pytest.mark.django_db
+def test_a_folder_of_sessions_is_imported_as_if_it_had_been_dropped(client, folders, recording):
+    content = archive(
+        {
+            "projects/": b"",
+            "projects/one/run.jsonl": recording,
+            "projects/one/tool-results/a.txt": b"total 3",
+            "projects/notes.md": b"buy milk",
+            "projects/empty.json": b"",
+            "__MACOSX/projects/one/._run.jsonl": b"\0\5\x16\7",
+        }
+    )
+    answer = send(client, content)
+    assert answer.status_code == 201
+    document = answer.json()
+    assert [(item["name"], item["state"], item["aside"]) for item in document["imports"]] == [
+        ("notes.md", "failed", True),
+        ("run.jsonl", "done", False),
+    ]
+    assert [item["name"] for item in document["aside"]] == ["_run.jsonl", "a.txt"]
+    assert set(Import.unscoped.values_list("folder", flat=True)) == {"projects", "projects/one"}
+    assert (Recording.unscoped.get().path.read_bytes(), left()) == (recording, [])
+
+
+@pytest.mark.django_db
+def test_an_archive_without_one_folder_around_all_gives_its_own_name(client, folders, recording):
+    send(client, archive({"run.jsonl": recording}), "logs.zip")
+    assert Import.unscoped.get().folder == "logs"
+
+
+@pytest.mark.django_db
+def test_a_session_that_is_known_from_its_folder_is_not_imported_twice(client, folders, recording):
+    send(client, archive({"a/run.jsonl": recording}))
+    first = Import.unscoped.get()
+    assert send(client, archive({"a/run.jsonl": recording})).json()["imports"][0]["state"] == "done"
+    assert (Import.unscoped.get(), Session.unscoped.count()) == (first, 1)
+
+
+@pytest.mark.django_db
+def test_a_database_comes_with_the_log_beside_it(client, folders, tmp_path):
+    agent = Agent(tmp_path / "state.db")
+    agent.say("assistant", "release/2.4")
+    database, log = agent.files
+    agent.connection.close()
+    document = send(client, archive({"a/state.db": database, "a/state.db-wal": log})).json()
+    assert [item["state"] for item in document["imports"]] == ["done"]
+    assert (Recording.unscoped.get().wal_path.read_bytes(), left()) == (log, [])
+
+
+@pytest.mark.django_db
+def test_a_session_in_several_files_is_one_recording_beside_others(client, folders, recording):
+    files = {"home/sid/base_state.json": b"{}", "home/run.jsonl": recording}
+    files |= {f"home/sid/events/event-0000{n}-aaaaaaaa.json": b"{}" for n in range(2)}
+    names = [item["name"] for item in send(client, archive(files)).json()["imports"]]
+    assert (names, left()) == (["run.jsonl", "sid.zip"], [])
+
+
+@pytest.mark.django_db
+def test_an_archive_of_one_session_stays_a_recording(client, folders):
+    content = archive({"sid/context.jsonl": SEEDS["kimi-cli"], "sid/wire.jsonl": SEEDS["kimi-cli wire"]})
+    send(client, content, "kimi.zip")
+    job = Import.unscoped.get()
+    assert (job.folder, job.recording.format) == ("", "kimi-cli")
+    assert job.recording.path.read_bytes() == content
+
+
+@pytest.mark.django_db
+def test_an_archive_in_a_dropped_folder_is_not_unpacked(client, folders, recording):
+    content = archive({"a/run.jsonl": recording})
+    document = send(client, content, "backup.zip", path=["home/backup.zip"]).json()
+    assert [(item["name"], item["aside"]) for item in document["imports"]] == [("backup.zip", True)]
+    nested = send(client, archive({"a/backup.zip": content, "a/run.jsonl": recording})).json()
+    assert [item["name"] for item in nested["imports"]] == ["run.jsonl"]
+    assert nested["aside"] == [{"name": "backup.zip", "folder": "a", "reason": archives.NESTED}]
+
+
+@pytest.mark.django_db
+def test_a_damaged_session_does_not_stop_the_others(client, folders, recording):
+    lines = recording.splitlines(keepends=True)
+    damaged = b"".join([*lines[:2], b'{"not": "closed"\n', *lines[3:]])
+    answer = send(client, archive({"a/bad.jsonl": damaged, "a/run.jsonl": recording}))
+    assert answer.status_code == 422
+    assert [(item["state"], item["line"]) for item in answer.json()["imports"]] == [("failed", 3), ("done", None)]
+
+
+@pytest.mark.django_db
+def test_files_above_the_quota_are_named_and_leave_nothing(client, folders, recording):
+    project = default_project()
+    project.quota_bytes = len(recording)
+    project.save()
+    content = archive({"a/one.jsonl": recording, "a/two.jsonl": recording + b" \n"})
+    document = send(client, content).json()
+    assert [item["name"] for item in document["imports"]] == ["one.jsonl"]
+    assert ("quota" in document["aside"][0]["reason"], left()) == (True, [])
+    project.quota_bytes = None
+    project.save()
+
+
+@pytest.mark.django_db
+def test_what_is_wrong_with_an_archive_is_answered_and_nothing_is_stored(client, folders, recording):
+    answer = send(client, archive({"a/run.jsonl": recording, "../run.jsonl": recording}))
+    assert answer.status_code == 400
+    assert "outside its folder" in answer.json()["error"]
+    assert (Import.unscoped.count(), Recording.unscoped.count(), left()) == (0, 0, [])
+
+
+@pytest.mark.parametrize("name", ["../a.jsonl", "a/../../a.jsonl", "/etc/a.jsonl", "C:/a.jsonl", "..\\a.jsonl"])
+def test_a_name_outside_the_folder_is_refused(folders, name):
+    check_refused(archive({"good.jsonl": b"{}", name: b"{}"}), "outside its folder")
+
+
+def test_a_bomb_is_stopped_by_what_it_unpacks_to(folders, settings):
+    settings.MAX_UPLOAD_BYTES = 2_000_000
+    bomb = archive({f"{number}.json": b"\0" * 900_000 for number in range(3)})
+    lying = bomb.replace(struct.pack("<I", 900_000), struct.pack("<I", 9))  # what it declares does not count
+    check_refused(bomb, "MAX_UPLOAD_BYTES")
+    check_refused(lying, "MAX_UPLOAD_BYTES")
+
+
+def test_a_log_that_repeats_itself_is_no_bomb(folders):
+    (member,) = archives.unpacked(receive([archive({"a.jsonl": b"[1]\n" * 2_000_000})], "logs.zip"))
+    assert member.received.size == 8_000_000
+
+
+def test_entries_that_share_their_bytes_are_refused(folders):
+    content = bytearray(archive({f"{number}.json": b"[1]" * 99 for number in range(2)}))
+    second = content.rindex(b"PK\1\2")
+    content[second + 42 : second + 46] = bytes(4)  # where the first is
+    check_refused(bytes(content), "overlaps")
+
+
+def test_too_many_entries_are_refused(folders):
+    check_refused(archive({f"{number}": b"" for number in range(archives.MOST_FILES + 1)}, zipfile.ZIP_STORED), "limit")
+
+
+def test_an_encrypted_entry_is_refused(folders):
+    content = bytearray(archive({"a.jsonl": b"{}"}))
+    content[content.index(b"PK\1\2") + 8] |= 1
+    check_refused(bytes(content), "encrypted")
+
+
+@pytest.mark.parametrize("place", [60, -30])
+def test_a_damaged_archive_is_refused(folders, place):
+    content = archive({"a.jsonl": bytes(range(256)) * 9, "b.jsonl": b"{}"}, zipfile.ZIP_STORED)
+    check_refused(content[:place], "damaged|cut off|no file")
+    spoiled = bytearray(content)
+    spoiled[60] ^= 255
+    check_refused(bytes(spoiled), "checksum")
+
+
+def test_two_entries_of_one_name_are_refused(folders):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as target, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        target.writestr("a.jsonl", "{}")
+        target.writestr("a.jsonl", "[]")
+    check_refused(out.getvalue(), "two entries")
+
+
+def test_an_archive_of_nothing_but_folders_is_refused(folders):
+    check_refused(archive({"a/": b"", "a/empty.json": b""}), "no file")
+
+
+def test_a_very_long_path_is_refused(folders):
+    check_refused(archive({"a/" * 600 + "b": b"{}"}), "characters")
+
+
+def test_a_link_is_not_followed(folders):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as target:
+        link = zipfile.ZipInfo("a/link.jsonl")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        target.writestr(link, "/etc/passwd")
+    assert archives.unpacked(receive([out.getvalue()], "a.zip")) == [
+        archives.Member("a/link.jsonl", None, archives.LINK)
+    ]
+
+
+@pytest.mark.django_db
+def test_names_are_only_shown_and_without_control_characters(folders, recording):
+    content = archive({"a\x1b[31m/r\u202eun\n.jsonl": recording, "a\x1b[31m/b": b"?"})
+    outcomes = list(bring(default_project(), receive([content], "logs.zip")))
+    assert [(outcome.folder, outcome.name) for outcome in outcomes] == [("a_[31m", "b"), ("a_[31m", "r_un_.jsonl")]
+    assert left() == []
