@@ -164,15 +164,24 @@ def summary_words(lanes: tuple[Lane, ...]) -> str:
     fallen = [lane for lane in rules if lane.fell_at >= 0]
     paraphrased = sum(lane.last_state is State.PARAPHRASED for lane in rules if lane.fell_at < 0)
     held = sum(lane.last_state in HELD for lane in rules) - len(fallen) - paraphrased
-    words = f"The words of {held:,} of {counted(len(rules), 'instruction')} are in the last request"
-    if paraphrased:
-        words += f", {paraphrased:,} only paraphrased"
-    if lost:
-        words += f", {len(lost):,} lost"
-    if translated:
-        words += f", {translated:,} perhaps translated in a summary"
-    if unknown:
-        words += f", {unknown:,} that only a summary of unknown text can hold"
-    if fallen:
-        words += f", {len(fallen):,} unknown since the recorded prompt fell"
-    return words + "."
+    fates = {
+        "only paraphrased": paraphrased,
+        "lost": len(lost),
+        "perhaps translated in a summary": translated,
+        "in a summary of unknown text, if at all": unknown,
+        "unknown since the recorded prompt fell": len(fallen),
+    }
+    fates = {fate: count for fate, count in fates.items() if count}
+    each = ", ".join(f"{count:,} {fate}" for fate, count in fates.items())
+    if held:
+        words = f"The words of {held:,} of {counted(len(rules), 'instruction')} are in the last request"
+        return ", ".join(filter(None, (words, each))) + "."
+    if len(rules) in fates.values():  # all became the same
+        each = f"{_all_are(len(rules))} {next(iter(fates))}"
+    known = " known to be" if unknown or fallen else ""
+    none = f"none of the {len(rules):,} instructions are" if len(rules) > 1 else "the one instruction are not"
+    return ": ".join(filter(None, (f"The words of {none}{known} in the last request", each))) + "."
+
+
+def _all_are(count: int) -> str:
+    return {1: "it is", 2: "both are"}.get(count, f"all {count:,} are")

@@ -28,7 +28,7 @@ def lost(tmp_path):
 def test_it_prints_what_was_lost_and_how_it_is_measured(lost, capsys):
     assert main(["facts", lost]) == 0
     text = capsys.readouterr().out
-    assert "The words of 0 of 1 instruction are in the last request, 1 lost." in text
+    assert "The words of the one instruction are not in the last request: it is lost." in text
     assert f'rule: "{RULE}" (message 1): lost at step 3 (compaction 1); the last request with it is step 2.' in text
     assert "it agrees with 50 of 50" in text
 

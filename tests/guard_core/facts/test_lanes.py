@@ -19,6 +19,9 @@ from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.findings.cases import compaction
 
 RULE = "Never rename the column tenant in the billing tables"
+NEAR = "The billing tables stay as they are: do not rename the tenant column."  # a paraphrase of it
+ENGLISH = "Always answer in English please"
+EUROS = "Never convert the euros of an invoice to dollars"
 
 
 def talk(*compactions, after=(), first=RULE):
@@ -217,7 +220,7 @@ def test_what_only_a_summary_in_another_language_can_hold_is_perhaps_translated(
         "step 2"
     )
     assert summary_words((lane,)) == (
-        "The words of 0 of 1 instruction are in the last request, 1 perhaps translated in a summary."
+        "The words of the one instruction are not in the last request: it is perhaps translated in a summary."
     )
     assert not {"rule_lost", "earlier_rule_lost"} & {item.kind for item in recorded_findings(Facts.of(built))}
 
@@ -299,6 +302,39 @@ def test_the_worst_come_first_and_are_counted():
     lanes = search(built, kept, lost).lanes()
     assert [lane.snippet for lane in worst_first(lanes)] == [lost, kept]
     assert summary_words(lanes) == "The words of 1 of 2 instructions are in the last request, 1 lost."
+
+
+@pytest.mark.parametrize(
+    ("texts", "summary", "said"),
+    [
+        ((RULE,), "Half is done.", "the one instruction are not in the last request: it is lost."),
+        ((RULE, ENGLISH), "Half is done.", "none of the 2 instructions are in the last request: both are lost."),
+        (
+            (RULE, ENGLISH, EUROS),
+            "Half is done.",
+            "none of the 3 instructions are in the last request: all 3 are lost.",
+        ),
+        (
+            (RULE, ENGLISH),
+            NEAR,
+            "none of the 2 instructions are in the last request: 1 only paraphrased, 1 lost.",
+        ),
+    ],
+)
+def test_of_a_last_request_without_the_words_of_any_instruction_that_is_said(texts, summary, said):
+    said_at = {index: user(text) for index, text in enumerate(texts)}
+    built = talk(compaction(5, summary=summary), after=said_at)
+    lanes = search(built, *(Snippet("rule", text, index) for index, text in enumerate(texts))).lanes()
+    assert summary_words(lanes) == f"The words of {said}"
+
+
+def test_words_that_the_last_request_may_have_are_not_denied_to_it():
+    counts = (80_000, 81_000, 9_000, 10_000, 11_000, 12_000)
+    fell = replace(talk(), calls=tuple(ModelCall(step + 1, step + 1, tokens) for step, tokens in enumerate(counts)))
+    assert summary_words(search(fell, Snippet("rule", RULE, 0)).lanes()) == (
+        "The words of the one instruction are not known to be in the last request: it is unknown since the recorded "
+        "prompt fell."
+    )
 
 
 def test_what_is_only_paraphrased_is_not_counted_among_the_words_of_the_last_request():
