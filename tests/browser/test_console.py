@@ -3,6 +3,8 @@ page asserts in its end (`open_page`)."""
 
 import re
 
+import pytest
+
 from tests.browser.conftest import drawn, wait
 
 
@@ -20,4 +22,27 @@ def test_changing_settings_back_and_forth_leaves_nothing_in_the_console(page, se
     page.click("#what-if >> text=Reset")
     page.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}/$"))
     page.wait_for_load_state("networkidle")
+    assert page.seen.console == []
+
+
+@pytest.mark.parametrize(
+    ("address", "field", "values"),
+    [
+        ("/", "#filter-q", ("a", "ab", "abc")),
+        ("/triggers/", "#filter-since", ("2026-01-01", "2026-01-02", "2026-01-03")),
+        ("/gallery/new", "[name=title]", ("a", "ab", "abc")),
+    ],
+)
+def test_what_is_changed_while_an_answer_is_on_its_way_is_asked_for_behind_it(page, sessions, address, field, values):
+    sessions("timing-gap")
+    page.goto(address)
+    held = []
+    page.route(re.compile(r"\?"), lambda route: route.fallback() if held else held.append(route))
+    for value in values:
+        page.fill(field, value)
+        page.locator(field).blur()
+        page.wait_for_timeout(400)  # for longer than the form waits for more
+    with page.expect_request(lambda request: values[-1] in request.url):
+        held[0].continue_()
+    page.wait_for_url(re.compile(values[-1]))
     assert page.seen.console == []
