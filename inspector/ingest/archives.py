@@ -62,7 +62,8 @@ def unpacked(archive: Received) -> list[Member]:
     DamagedRecording (broken, encrypted, a name outside the folder, no file); then nothing is left of it.
     """
     most = settings.MAX_UPLOAD_BYTES
-    limits = Limits(inflated_bytes=most, inflation_ratio=most)  # a log may repeat itself: only the bytes in all count
+    # A log may repeat itself: only the bytes of all entries count, and their limit is met first.
+    limits = Limits(inflated_bytes=most + 2 * MIB, inflation_ratio=most)
     members: list[Member] = []
     try:
         with archive.path.open("rb") as stream:

@@ -160,6 +160,7 @@ def test_a_bomb_is_stopped_by_what_it_unpacks_to(folders, settings):
     settings.MAX_UPLOAD_BYTES = 2_000_000
     bomb = archive({f"{number}.json": b"\0" * 900_000 for number in range(3)})
     lying = bomb.replace(struct.pack("<I", 900_000), struct.pack("<I", 9))  # what it declares does not count
+    check_refused(archive({"one.json": b"\0" * 9_000_000}), "MAX_UPLOAD_BYTES")
     check_refused(bomb, "MAX_UPLOAD_BYTES")
     check_refused(lying, "MAX_UPLOAD_BYTES")
 
