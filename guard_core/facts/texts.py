@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from guard_core.facts import wordings
+from guard_core.facts.lifting import opposes
 from guard_core.quoting import HAN, HANGUL, KANA, normalised, readings
 
 # A summary says in other words what a sentence says if one passage of it, so many sentences or lines, has this share of
@@ -386,6 +387,7 @@ def paraphrases(text: str, sentence: str, cut: float = PARAPHRASE_CUT) -> bool:
     fewest = FEWEST_UNSPACED if has_unspaced(sentence) else FEWEST_WORDS
     if len(content_words(sentence)) < fewest:
         return False
+    text = _without_opposites(text, sentence)
     if shared_words(sentence, text) < cut and not _says_each_clause(text, sentence):
         return False
     return all(shared_words(one, text) >= PARAPHRASE_CUT for one in instructions_in(sentence))
@@ -425,7 +427,21 @@ def conveys(text: str, sentence: str) -> bool:
     words = content_words(sentence)
     own = words - frozenset(map(_stem, _FROM_NOW_ON)) or words
     is_short = 0 < len(own) < fewest
+    text = _without_opposites(text, sentence)
     return (is_short and any(own <= passage for passage in _passages(text))) or paraphrases(text, sentence)
+
+
+@lru_cache(maxsize=256)
+def _without_opposites(text: str, sentence: str) -> str:
+    """A summary without its sentences that have the words of a rule, or many of them, and say its opposite."""
+    words = content_words(sentence)
+    said = split_sentences(text)
+    kept = [
+        one
+        for one in said
+        if len(words & content_words(one)) < PARAPHRASE_CUT * len(words) or not opposes(one, sentence)
+    ]
+    return text if len(kept) == len(said) else "\n".join(kept)
 
 
 def _says_each_clause(text: str, sentence: str) -> bool:

@@ -51,8 +51,10 @@ METHOD = (
     ),
     (
         "Limits",
-        "Words are compared, not meaning. Synonyms are not recognised and count as gone, while a negated sentence "
-        "counts as the same. Of a sentence that gives several instructions, or has an exception, each must be found, "
+        "Words are compared, not meaning. Synonyms are not recognised and count as gone. A sentence that lifts or "
+        "reverses an instruction does not say it where English words show so (is allowed, no longer required, do not "
+        "run for always run); any other negated sentence counts as the same. Of a sentence that gives several "
+        "instructions, or has an exception, each must be found, "
         "as far as they are joined by words such as and, but, never or unless, in the European languages listed "
         "below. Where a summary is in another language or script than a sentence, its words cannot be compared: the "
         "sentence is perhaps translated. "

@@ -516,6 +516,12 @@ def test_a_short_rule_all_of_whose_words_a_summary_has_is_not_called_lost(said):
     assert rules_lost(talk(compaction(3, summary=f'"{PORT}" Half is done.'), ask=ask)) != []
 
 
+def test_a_rule_that_a_summary_lifts_is_not_kept_by_it():
+    ask = f"{PORT} Never touch legacy.py."
+    (finding,) = rules_lost(talk(compaction(3, summary=f'"{PORT}" The user allowed touching legacy.py.'), ask=ask))
+    assert finding.severity == "warning"
+
+
 def test_a_rule_that_the_system_prompt_has_too_is_in_every_request():
     ask = f"{PORT} {ON_LEGACY}"
     built = talk(compaction(3, summary=f'The user: "{PORT}" Half is done.'), ask=ask)

@@ -1,0 +1,54 @@
+"""Sentences of a summary that have the words of a rule and say that it does not hold."""
+
+import pytest
+
+from guard_core.facts.lifting import opposes
+from guard_core.facts.texts import conveys
+
+PUSH = "Never push to main."
+TOUCH = "You must never touch the file legacy.py."
+LINT = "Always run the linter over all files."
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (PUSH, "The user allowed pushing to main."),
+        (PUSH, "Pushing to main is now allowed."),
+        (PUSH, "Pushing to main is no longer forbidden."),
+        (PUSH, "The user asked the agent to push to main."),
+        (PUSH, "Always push to main."),
+        (PUSH, "The user lifted the ban on pushing to main."),
+        (PUSH, "The rule about pushing to main was withdrawn."),
+        (TOUCH, "The user gave permission to touch the file legacy.py."),
+        (LINT, "Running the linter over all files is no longer required."),
+        (LINT, "Do not run the linter over all files."),
+    ],
+)
+def test_a_sentence_that_lifts_or_reverses_a_rule_does_not_keep_it(rule, said):
+    assert opposes(said, rule)
+    assert not conveys(said, rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (PUSH, "Pushing to main is not allowed."),
+        (PUSH, "Pushing to main is no longer allowed."),
+        (PUSH, "Pushing to main is only allowed after a review."),
+        (PUSH, "The user did not allow pushing to main."),
+        (PUSH, "Main: no pushes."),
+        (PUSH, "Pushes to main are forbidden. The user allowed network access."),
+        (TOUCH, "The file legacy.py must stay as it is and is not touched."),
+        (LINT, "The linter must be run over all files."),
+        (LINT, "Do not commit without running the linter over all files."),
+        ("Never add dependencies that are not needed.", "No dependencies that are not needed are added."),
+        ("Never push to main unless you are allowed to.", "Pushing to main needs that you are allowed to."),
+    ],
+)
+def test_a_sentence_that_leaves_a_rule_in_force_keeps_it(rule, said):
+    assert conveys(said, rule)
+
+
+def test_what_forbids_elsewhere_in_a_summary_keeps_the_rule_that_another_sentence_lifts():
+    assert conveys("Pushes to main are forbidden.\nThe user allowed pushing to main once.", PUSH)
