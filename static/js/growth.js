@@ -3,16 +3,19 @@
 // where notifications are wanted.
 // Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown within half a
 // second of its arrival. Overview and steps then show in place what a new step changes (grown.js); other pages are loaded
-// anew. A page that is in use (a field, a dialog) stays as it is: it says what is new, and continues once it is left.
+// anew, every few seconds at most, and look as before then (staying.js). A page that is in use (a field, a dialog) stays as it
+// is: it says what is new, and continues once it is left.
 import { announceNowAndThen } from "./announcing.js";
 import { grown, show as showGrown } from "./grown.js";
 import { notify, offer, wanted } from "./notifying.js";
+import { forgetPlace, keepPlace, restorePlace } from "./staying.js";
 import { isInUse } from "./unsent.js";
 
 const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
 const PAUSE = 250; // milliseconds between two questions that the socket asks for
 const LONGEST_PAUSE = 2000; // milliseconds between two updates of a followed page that come slowly
+const STAY = 5000; // milliseconds for which a page stays that is loaded anew for new steps
 const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
 const MISSED = 2; // questions in a row that found no server, after which the page says so
 const GATEWAY = [502, 503, 504]; // statuses of a proxy whose server is away
@@ -90,16 +93,20 @@ function begin(box) {
   };
   const load = (steps) => {
     isLeaving = true;
+    keepPlace();
     go(steps);
     unlessUsed(() => {
       isLeaving = false;
+      forgetPlace();
       window.stop();
       plan(SOON);
     });
   };
   // What a new step changes takes the place of what is shown, where the page can do that.
+  const part = () => box.dataset.part && document.getElementById(box.dataset.part);
+  const hasToStay = () => !part() && performance.now() < STAY;
   const take = async (steps) => {
-    const target = box.dataset.part && document.getElementById(box.dataset.part);
+    const target = part();
     if (!target) return load(steps);
     const url = newest(steps);
     const here = location.href;
@@ -126,7 +133,8 @@ function begin(box) {
     const number = known.toLocaleString("en");
     announceNowAndThen(box.dataset.last ? `step ${number}` : `${number} steps`);
   };
-  const mayGo = () => following() && isAtEnd() && Date.now() > left + PAUSE && !isInUse(box);
+  const mayFollow = () => following() && isAtEnd() && Date.now() > left + PAUSE && !isInUse(box);
+  const mayGo = () => mayFollow() && !hasToStay();
 
   const listen = () => {
     if (socket) return;
@@ -134,7 +142,7 @@ function begin(box) {
     socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
     socket.addEventListener("message", ({ data }) => {
       heard = JSON.parse(data).steps;
-      if (heard > said) plan(Math.max(0, looked + (following() ? pace : PAUSE) - Date.now()));
+      if (heard > said && !(hasToStay() && mayFollow())) plan(Math.max(0, looked + (following() ? pace : PAUSE) - Date.now()));
     });
     socket.addEventListener("close", () => (socket = null));
   };
@@ -182,13 +190,14 @@ function begin(box) {
         quiet = 0;
         await take(said);
       }
-      if (!isShown || Date.now() > asked + SOON) await ask(); // for alerts, once the step is shown
+      if (!isLeaving && (!isShown || Date.now() > asked + SOON)) await ask(); // for alerts, once the step is shown
     } catch {
       quiet += 1; // an answer that is none of a session, such as that of a login; a page that came into use
     } finally {
       isLooking = false;
     }
-    plan(isToLook ? Math.max(0, looked + pace - Date.now()) : quiet < PATIENCE ? SOON : LATE);
+    if (hasToStay() && Math.max(said, heard) > known && mayFollow()) plan(STAY - performance.now());
+    else plan(isToLook ? Math.max(0, looked + pace - Date.now()) : quiet < PATIENCE ? SOON : LATE);
     isToLook = false;
   };
   const ask = async () => {
@@ -206,7 +215,7 @@ function begin(box) {
     const isTaken = said > known && mayGo();
     if (isTaken) await take(said);
     if (!answer?.ok) return;
-    if (steps > known && !isTaken) sayMore(steps, alerts, left);
+    if (steps > known && !isTaken && !mayFollow()) sayMore(steps, alerts, left);
     if (following() && isAtEnd() && said === known) say(FOLLOWING, ...alerts.slice(0, SHOWN).map(alertWords));
   };
 
@@ -238,6 +247,7 @@ function begin(box) {
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) look();
   });
+  restorePlace();
   if (following()) {
     words.textContent = FOLLOWING;
     mark();

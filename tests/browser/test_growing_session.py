@@ -1,6 +1,7 @@
 """A session that grows while somebody looks at it."""
 
 import re
+from itertools import pairwise
 
 from guard_core.recordings.formats import native
 from tests.browser.conftest import followed, wait
@@ -159,3 +160,27 @@ def test_a_followed_page_whose_replay_is_under_way_is_loaded_anew(page, served):
     with page.expect_request(lambda request: request.is_navigation_request() and "at=4" in request.url):
         served.upload("slow.jsonl", grown(4, "slow"))
     page.locator("#step[data-at='4']").wait_for()
+
+
+def test_a_page_that_is_loaded_anew_for_new_steps_stays_for_seconds_and_keeps_scroll_and_focus(page, served):
+    def grow(turns: int) -> str:
+        return served.upload("anew.jsonl", grown(turns, "anew")).headers["location"]
+
+    path = followed(served, grow(30))
+    page.set_viewport_size({"width": 1000, "height": 400})
+    page.goto(path)
+    page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
+    loads = []
+    page.on("request", lambda request: loads.append(request) if request.is_navigation_request() else None)
+    page.goto(f"{path}context")
+    page.locator("[data-growth-words]", has_text="Following").wait_for()
+    page.locator("a[href*='/policies']", has_text="Policies").last.focus()
+    page.evaluate("document.scrollingElement.scrollTop = 300")
+    for turns in (31, 32, 33):
+        grow(turns)
+    page.locator("[data-growth][data-steps='33']").wait_for()
+    wait(page, "document.scrollingElement.scrollTop === 300")
+    assert page.evaluate("document.activeElement.textContent.trim()") == "Policies"
+    assert page.locator("[data-growth-words]").inner_text().startswith("Following")
+    starts = [request.timing["startTime"] for request in loads]  # milliseconds
+    assert all(after - before > 4_900 for before, after in pairwise(starts)), starts
