@@ -267,6 +267,24 @@ def test_a_key_opens_the_reader_of_the_first_message_and_not_of_what_is_folded(p
     assert page.locator(".fixed [data-reader]").count() == 0
 
 
+def test_a_part_that_was_opened_is_folded_again_with_the_focus_where_it_was(page, sessions):
+    page.goto(sessions("timing-gap") + "steps?at=10")
+    part = page.locator("#messages .part").first
+    before = part.inner_text()
+    for _ in range(2):
+        page.keyboard.press("r")
+        part.get_by_text("markdown", exact=True).click()
+        part.locator(".markdown").wait_for()
+        part.get_by_role("button", name="Fold").click()
+        assert part.inner_text() == before
+        assert page.evaluate("document.activeElement.dataset.key") == "r"
+    part.locator("[data-key=r]").click()
+    page.set_viewport_size({"width": 320, "height": 700})
+    part.get_by_role("button", name="Fold").wait_for()
+    page.goto(page.get_by_text("Link to this part").get_attribute("href"))
+    assert page.get_by_role("button", name="Fold").count() == 0, "a page of its own is not folded"
+
+
 def test_what_the_server_does_not_answer_changes_neither_the_address_nor_what_is_said(stepper):
     address = stepper.url
     stepper.route(re.compile(r"/strip\?|at=22|at=100"), lambda route: route.fulfill(status=503))
