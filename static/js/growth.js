@@ -16,6 +16,7 @@ const LATE = 20000;
 const PAUSE = 250; // milliseconds between two questions that the socket asks for
 const LONGEST_PAUSE = 2000; // milliseconds between two updates of a followed page that come slowly
 const STAY = 5000; // milliseconds for which a page stays that is loaded anew for new steps
+const UNANSWERED = 10_000; // milliseconds after which a question counts as not answered
 const PATIENCE = 30; // questions without an answer that differs, after which it asks seldom
 const MISSED = 2; // questions in a row that found no server, after which the page says so
 const GATEWAY = [502, 503, 504]; // statuses of a proxy whose server is away
@@ -202,7 +203,8 @@ function begin(box) {
   };
   const ask = async () => {
     asked = Date.now();
-    const question = fetch(`${box.dataset.growth}?known=${first}`, { headers: { Accept: "application/json" } });
+    const signal = AbortSignal.timeout(UNANSWERED);
+    const question = fetch(`${box.dataset.growth}?known=${first}`, { headers: { Accept: "application/json" }, signal });
     const answer = await question.catch(() => null);
     reached(answer !== null && !GATEWAY.includes(answer.status));
     const { steps, alerts, left } = answer?.ok ? await answer.json() : { steps: said };

@@ -184,3 +184,13 @@ def test_a_page_that_is_loaded_anew_for_new_steps_stays_for_seconds_and_keeps_sc
     assert page.locator("[data-growth-words]").inner_text().startswith("Following")
     starts = [request.timing["startTime"] for request in loads]  # milliseconds
     assert all(after - before > 4_900 for before, after in pairwise(starts)), starts
+
+
+def test_a_question_that_is_not_answered_does_not_keep_the_next_from_being_asked(page, served):
+    page.goto(followed(served, served.upload("silent.jsonl", grown(2, "silent")).headers["location"]))
+    page.evaluate("const { timeout } = AbortSignal; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 50)")
+    silent = []
+    page.route("**/growth?*", lambda route: route.fallback() if silent else silent.append(route))
+    served.upload("silent.jsonl", grown(3, "silent"))
+    page.get_by_text("1 new step.").wait_for()
+    assert silent
