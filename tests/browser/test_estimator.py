@@ -43,3 +43,12 @@ def test_the_figure_opens_as_a_table_in_place(visit):
     page.click("text=View as table")
     page.wait_for_selector("#table tbody tr")
     assert page.locator("#table tbody tr").count() == 50
+
+
+def test_a_large_error_is_not_cut_on_a_narrow_screen(visit):
+    page = visit()
+    page.set_viewport_size({"width": 320, "height": 700})
+    cell = page.locator(".errors-table td").nth(2)
+    for words in ("+163.59\u00a0%", "+12,163.59\u00a0%"):
+        cell.evaluate("(cell, words) => (cell.textContent = words)", words)
+        assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth"), words
