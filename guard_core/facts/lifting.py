@@ -6,6 +6,7 @@ Only what says so by its wording is known: "pushing to main is allowed" of "Neve
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _NOT = (
     r"(?:never|do not|don['’]?t|does not|doesn['’]?t|must not|mustn['’]?t|should not|shouldn['’]?t|cannot|can['’]?t"
@@ -37,23 +38,38 @@ _HOLDS = re.compile(
     r"|forb[ia]d\w*|prohibit\w*|bann?\w*|instead|rather|untouched|unchanged|intact|alone|off[- ]limits|protected)\b",
     re.IGNORECASE,
 )
-_AFFIRMS = r"\b(?:always|must|should|can|may|will|(?:wants?|wanted|asked|told|decided)(?: \w+){0,2}? to)(?: now| also)?"
+_AFFIRMED = re.compile(
+    r"\b(?:always|must|should|can|may|will|(?:wants?|wanted|asked|told|decided)(?: \w+){0,2}? to) (?:now |also )?(\w+)",
+    re.IGNORECASE,
+)
 
 
 def opposes(said: str, rule: str) -> bool:
     """Does a sentence that has the words of a rule lift it, permit what it forbids, or demand its opposite."""
-    if _LIFTS.search(said) and not _LIFTS.search(rule):
+    if _lifts(said) and not _lifts(rule):
         return True
     if verb := _FORBIDDEN_VERB.search(rule):
-        is_affirmed = re.search(rf"{_AFFIRMS} {re.escape(verb[1])}\b", said, re.IGNORECASE) is not None
-        return not _HOLDS.search(said) and (is_affirmed or _allows(said, rule))
+        is_affirmed = verb[1].casefold() in _affirmed(said)
+        return (is_affirmed or (_allows(said) and not _allows(rule))) and not _HOLDS.search(said)
     if _FORBIDS.search(rule):
-        return not _HOLDS.search(said) and _allows(said, rule)
+        return _allows(said) and not _allows(rule) and not _HOLDS.search(said)
     verb = _DEMANDED_VERB.search(rule)
     if verb is None or re.search(r"\b(?:without|only|unless|except|until|before|but)\b", said, re.IGNORECASE):
         return False
     return re.search(rf"\b{_NOT} (?:ever )?{re.escape(verb[1])}\b", said, re.IGNORECASE) is not None
 
 
-def _allows(said: str, rule: str) -> bool:
-    return _ALLOWS.search(said) is not None and not _ALLOWS.search(rule)
+@lru_cache(maxsize=4_096)  # a summary is held against many rules
+def _lifts(sentence: str) -> bool:
+    return _LIFTS.search(sentence) is not None
+
+
+@lru_cache(maxsize=4_096)
+def _allows(sentence: str) -> bool:
+    return _ALLOWS.search(sentence) is not None
+
+
+@lru_cache(maxsize=4_096)
+def _affirmed(sentence: str) -> frozenset[str]:
+    """The verbs that a sentence demands, wants or permits."""
+    return frozenset(map(str.casefold, _AFFIRMED.findall(sentence)))

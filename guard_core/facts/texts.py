@@ -227,6 +227,7 @@ _CYRILLIC_ENDINGS = tuple(
     """.split()  # noqa: SIM905
 )
 _IS_CYRILLIC = re.compile(r"[\u0400-\u04ff]+")
+LONGEST_WORD = 40  # letters, ours: longer ones are names and data, and have no inflected forms
 LEAST_STEM = 3  # letters that remain of a word without its ending
 
 
@@ -312,7 +313,7 @@ def _stem(word: str) -> str:
     if _IS_CYRILLIC.fullmatch(word):
         return _without(word, _CYRILLIC_ENDINGS)
     stem = word.removesuffix("'s")
-    if stem in _WHOLE:
+    if stem in _WHOLE or len(stem) > LONGEST_WORD:
         return stem
     stem = _singular(_IRREGULAR.get(stem, stem))
     stem = _of_verb(_NOUNS.get(stem, stem))
@@ -432,10 +433,15 @@ def conveys(text: str, sentence: str) -> bool:
 
 
 @lru_cache(maxsize=256)
+def _sentences(text: str) -> tuple[str, ...]:
+    return tuple(split_sentences(text))
+
+
+@lru_cache(maxsize=256)
 def _without_opposites(text: str, sentence: str) -> str:
     """A summary without its sentences that have the words of a rule, or many of them, and say its opposite."""
     words = content_words(sentence)
-    said = split_sentences(text)
+    said = _sentences(text)
     kept = [
         one
         for one in said

@@ -212,6 +212,12 @@ def test_a_rule_is_not_said_by_words_that_look_like_its_own():
     assert not conveys("The main commitment of the team is quality. We are never late.", "Never commit to main.")
 
 
+@pytest.mark.parametrize("word", ["at" * 50_000 + "ion", "is" * 50_000 + "ation", "a" * 100_000 + "ing"])
+def test_words_of_any_length_are_compared_in_proportion_to_their_length(word):
+    """Data without spaces in it is one word; looking for endings behind every letter of it would take minutes."""
+    assert content_words(word) == {word}
+
+
 def test_few_words_are_never_a_paraphrase():
     assert shared_words("go with option 1", "option 1 it is") > 0.5
     assert not paraphrases("option 1 it is", "go with option 1")
