@@ -21,7 +21,7 @@ from guard_core.recordings import detect
 from guard_core.recordings.reading.folders import pack_files, session_folders
 from guard_core.recordings.reading.limits import MIB, Limits
 from guard_core.recordings.reading.source import ZIP_MAGIC, ByteSource
-from guard_core.recordings.reading.zip_entries import ZipEntries, ZipEntry
+from guard_core.recordings.reading.zip_entries import ZipEntries, ZipEntry, entry_names
 from inspector.ingest.uploads import CHUNK, Received, receive
 
 MOST_FILES = 20_000  # as many as static/js/upload.js sends of a folder
@@ -41,18 +41,28 @@ class Member(NamedTuple):
 
 
 def is_folder(path: Path) -> bool:
-    """Is this file a ZIP archive that no recording format knows?"""
+    """Is this file a ZIP archive that no recording format knows, or one that holds more than the sessions in it that
+    have a folder each?"""
     with path.open("rb") as file:
         if file.read(len(ZIP_MAGIC)) != ZIP_MAGIC:
             return False
     try:
         with ByteSource.open(path, limits=ASKED) as source:
             detect(source)
+        return _holds_more(path)
     except UnknownFormat:
         return True
     except RecordingError:
         pass
     return False
+
+
+def _holds_more(path: Path) -> bool:
+    """Has an archive files outside the folders of its sessions? The format that knows these would not read them."""
+    with path.open("rb") as file:
+        names = [name for name in entry_names(file, path.stat().st_size) if not name.endswith(("/", "\\"))]
+    folders = tuple(f"{folder}/" if folder else "" for folder in session_folders(names))
+    return bool(folders) and not all(name.startswith(folders) or _is_of_macos(name) for name in names)
 
 
 def unpacked(archive: Received) -> list[Member]:

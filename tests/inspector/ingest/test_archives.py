@@ -112,6 +112,15 @@ def test_an_archive_of_one_session_stays_a_recording(client, folders):
 
 
 @pytest.mark.django_db
+def test_what_lies_beside_a_session_that_a_format_knows_is_imported_too(client, folders, recording):
+    files = {"home/sid/context.jsonl": SEEDS["kimi-cli"], "home/sid/wire.jsonl": SEEDS["kimi-cli wire"]}
+    names = [item["name"] for item in send(client, archive({**files, "home/run.jsonl": recording})).json()["imports"]]
+    assert (names, left()) == (["run.jsonl", "sid.zip"], [])
+    formats = Import.unscoped.order_by("recording__format").values_list("recording__format", flat=True)
+    assert list(formats) == ["compaction-inspector", "kimi-cli"]
+
+
+@pytest.mark.django_db
 def test_an_archive_in_a_dropped_folder_is_not_unpacked(client, folders, recording):
     content = archive({"a/run.jsonl": recording})
     document = send(client, content, "backup.zip", path=["home/backup.zip"]).json()
