@@ -105,7 +105,7 @@ function begin(box) {
   };
   // What a new step changes takes the place of what is shown, where the page can do that.
   const part = () => box.dataset.part && document.getElementById(box.dataset.part);
-  const hasToStay = () => !part() && performance.now() < STAY;
+  const hasToStay = () => !box.dataset.part && performance.now() < STAY;
   const take = async (steps) => {
     const target = part();
     if (!target) return load(steps);

@@ -194,3 +194,15 @@ def test_a_question_that_is_not_answered_does_not_keep_the_next_from_being_asked
     served.upload("silent.jsonl", grown(3, "silent"))
     page.get_by_text("1 new step.").wait_for()
     assert silent
+
+
+def test_the_first_call_of_a_followed_session_is_shown_at_once(page, served):
+    """Its overview has no chart yet to show it in place, and is loaded anew without the wait of the other pages."""
+    first = native.write(session(user("request 0"), source_id="first", started_at=1.0))
+    path = followed(served, served.upload("first.jsonl", first).headers["location"])
+    page.add_init_script("performance.now = () => 100")  # milliseconds: for this page no time passes
+    page.goto(path)
+    page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
+    page.reload()
+    served.upload("first.jsonl", grown(1, "first"))
+    page.locator("#chart").wait_for()
