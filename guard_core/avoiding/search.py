@@ -242,12 +242,14 @@ class _Search:
             f"{_capitalised(self._outcome_words(case))}."
         )
         cost = cost_words(case, reached.cost, self.recorded)
-        return " ".join(filter(None, (result, cost, self._basis_words(goal, case), _rival_words(rivals))))
+        basis, rest = self._basis_words(goal, case, reached.cost), _rival_words(rivals, self.recorded)
+        return " ".join(filter(None, (result, cost, basis, rest)))
 
-    def _basis_words(self, goal: Goal, case: Case) -> str:
-        """What the figures of a replay rest on, and what it cannot know."""
+    def _basis_words(self, goal: Goal, case: Case, cost: Cost | None = None) -> str:
+        """What the figures of a replay rest on, and what it cannot know; `cost` where it is said."""
         error = self._error_words(case) if case.modelled.any() else ""
-        is_unknown = goal.kind in VERBATIM and case.fired and case.may_summarise
+        counts_words = goal.kind in VERBATIM or (cost is not None and (cost.dropped > 0 or cost.gone > 0))
+        is_unknown = counts_words and case.fired and case.may_summarise
         unknown = " What its summaries would say is not known: only verbatim messages count." if is_unknown else ""
         return f"Replayed over the same messages{f'; {error}' if error else ''}.{unknown}"
 
@@ -281,14 +283,15 @@ def _reached(goal: Goal, case: Case, window: int) -> str:
     return words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, window)
 
 
-def _rival_words(rivals: list[_Reached]) -> str:
+def _rival_words(rivals: list[_Reached], recorded: Cost) -> str:
     """How many other policies avoid a finding, and that of several the gentlest was taken, as sentences."""
     if len(rivals) < 2:
         return ""
     fewest, *others = sorted(item.harm for item in rivals)
     alike = [item for item in (fewest, *others) if item[:2] == fewest[:2]]
+    known = " is known to have lost" if recorded.is_least else ""
     traits = (
-        *(["lose no more than the recording"] if any(item[0] != fewest[0] for item in others) else []),
+        *([f"lose no more than the recording{known}"] if any(item[0] != fewest[0] for item in others) else []),
         *(["send messages as they were recorded"] if any(item[1] for item in others) and not fewest[1] else []),
     )
     many = f"{len(rivals):,} other policies avoid this"

@@ -237,6 +237,8 @@ def test_a_setting_that_was_not_set_had_no_value():
     (answer,) = avoid(facts, findings)
     (setting,) = [item for item in answer.remedies if item.way.tier == SETTING]
     assert "with auto-compact window 100,000 tokens instead of none." in setting.sentence
+    assert "It drops 1 of 1 user request" in setting.sentence
+    assert "What its summaries would say is not known" in setting.sentence, "they may say what is dropped"
 
 
 @pytest.mark.parametrize(
