@@ -169,7 +169,7 @@ FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script h
 MOST_OF_FRAME = 2_000
 FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
 MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
-# What endings do not tell of verbs that requests often have; "found" is how reports begin, too. Ours.
+# Forms of verbs, frequent in requests, that no ending shows; not "found", with which reports begin, too. Ours.
 _IRREGULAR = {
     "used": "use", "using": "use", "ran": "run", "wrote": "write", "kept": "keep", "built": "build", "sent": "send",
     "left": "leave", "chosen": "choose", "chose": "choose", "written": "write", "agreed": "agree", "freed": "free",
@@ -177,8 +177,8 @@ _IRREGULAR = {
     "shown": "show", "drew": "draw", "pasted": "paste", "pasting": "paste", "wasted": "waste", "wasting": "waste",
     "menus": "menu", "compression": "compress", "insertion": "insert", "suggestion": "suggest",
 }  # fmt: skip
-# Nouns of what verbs say that are taken for the verb. An ending alone does not tell them from other words: a
-# commitment is no commit, a number is not numb. Ours, of what requests are about.
+# Nouns that name the action of a verb and count as the verb. An ending alone does not distinguish them from other
+# words: a commitment is no commit, a number is not numb. Ours, of what requests are about.
 _NOUNS = {
     f"{verb.removesuffix('e') if ending.startswith('e') else verb}{ending}": verb
     for ending, verbs in (
@@ -442,12 +442,12 @@ def _without_opposites(text: str, sentence: str) -> str:
     """A summary without its sentences that have the words of a rule, or many of them, and say its opposite."""
     words = content_words(sentence)
     said = _sentences(text)
-    kept = [
+    others = [
         one
         for one in said
         if len(words & content_words(one)) < PARAPHRASE_CUT * len(words) or not opposes(one, sentence)
     ]
-    return text if len(kept) == len(said) else "\n".join(kept)
+    return text if len(others) == len(said) else "\n".join(others)
 
 
 def _says_each_clause(text: str, sentence: str) -> bool:
@@ -541,5 +541,5 @@ _IRREGULAR_STEMS = frozenset(map(_stem, _IRREGULAR.values()))
 
 def _may_share(sentence: str, letters: str) -> bool:
     words = content_words(sentence)
-    found = sum(word in _IRREGULAR_STEMS or word[: max(1, len(word) - 1)] in letters for word in words)
-    return found >= RESTATED_CUT * len(words)  # the last letter of a stem may be another one: "copi(ed)"
+    possible = sum(word in _IRREGULAR_STEMS or word[: max(1, len(word) - 1)] in letters for word in words)
+    return possible >= RESTATED_CUT * len(words)  # the last letter of a stem may be another one: "copi(ed)"

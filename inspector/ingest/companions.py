@@ -32,7 +32,7 @@ class Unit(NamedTuple):
     aside: str = ""
 
 
-class Outcome(NamedTuple):
+class ImportOutcome(NamedTuple):
     """What became of a file: its import, or the reason why it is left aside or refused."""
 
     name: str
@@ -66,7 +66,9 @@ def add(project: Project, received: Received, *, strict: bool = True, window: in
         received.drop()
 
 
-def bring(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Iterator[Outcome]:
+def bring(
+    project: Project, received: Received, *, strict: bool = True, window: int | None = None
+) -> Iterator[ImportOutcome]:
     """What becomes of a file that was given by itself. A ZIP archive that is no recording is the folder in it. Raises
     as `archives.unpacked`, before anything is imported."""
     try:
@@ -75,7 +77,7 @@ def bring(project: Project, received: Received, *, strict: bool = True, window: 
         received.drop()
         raise
     if members is None:
-        yield Outcome(received.name, job=add(project, received, strict=strict, window=window))
+        yield ImportOutcome(received.name, job=add(project, received, strict=strict, window=window))
         return
     received.drop()
     try:
@@ -84,21 +86,23 @@ def bring(project: Project, received: Received, *, strict: bool = True, window: 
         archives.drop(members)
 
 
-def _all_of(project: Project, members: list[archives.Member], *, strict: bool, window: int | None) -> Iterator[Outcome]:
+def _all_of(
+    project: Project, members: list[archives.Member], *, strict: bool, window: int | None
+) -> Iterator[ImportOutcome]:
     places = [(folder, name) for folder, _, name in (member.path.rpartition("/") for member in members)]
     for unit in arranged(places):
         member, shown = members[unit.file], safe_folder(members[unit.file].path)
         received, name = member.received, safe_name(places[unit.file][1])
         if received is None or unit.aside:
-            yield Outcome(name, shown, aside=unit.aside or member.aside)
+            yield ImportOutcome(name, shown, aside=unit.aside or member.aside)
         else:
             log = None if unit.wal is None else members[unit.wal].received
             try:
                 job = add(project, received._replace(wal=log), strict=strict, window=window)
             except GuardError as error:
-                yield Outcome(name, shown, refused=str(error))
+                yield ImportOutcome(name, shown, refused=str(error))
             else:
-                yield Outcome(name, shown, job=placed(job, shown))
+                yield ImportOutcome(name, shown, job=placed(job, shown))
 
 
 def placed(job: Import, folder: str) -> Import:

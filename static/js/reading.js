@@ -1,16 +1,18 @@
 // Reading a message: opens a part in place and folds it again, copies it as it is recorded, and has the server count the tokens
 // of what is selected.
 const WAIT = 400; // milliseconds after the last change of a selection
-const folded = new WeakMap(); // the HTML of a part before it was opened
+const folded = new WeakMap(); // copies of what a part held before it was opened
 
 document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
-  if (target.matches(".part") && !target.querySelector("[data-reader]")) folded.set(target, target.innerHTML);
+  if (target.matches(".part") && !target.querySelector("[data-reader]")) {
+    folded.set(target, [...target.childNodes].map((node) => node.cloneNode(true)));
+  }
 });
 
 document.addEventListener("click", ({ target }) => {
   const part = target.closest("[data-fold]")?.closest(".part");
   if (!part) return;
-  part.innerHTML = folded.get(part);
+  part.replaceChildren(...folded.get(part));
   htmx.process(part);
   part.querySelector("[data-key=r]").focus();
 });

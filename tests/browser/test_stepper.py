@@ -278,6 +278,7 @@ def test_a_part_that_was_opened_is_folded_again_with_the_focus_where_it_was(page
         part.get_by_role("button", name="Fold").click()
         assert part.inner_text() == before
         assert page.evaluate("document.activeElement.dataset.key") == "r"
+        assert page.locator(".htmx-request").count() == 0, "no request is under way: a followed page would wait for it"
     part.locator("[data-key=r]").click()
     page.set_viewport_size({"width": 320, "height": 700})
     part.get_by_role("button", name="Fold").wait_for()

@@ -28,7 +28,7 @@ from guard_core.recordings.reading.folders import pack, session_folders
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import ByteSource
 from inspector.data_folder.opening import open_folder
-from inspector.ingest.companions import Outcome, add, arranged, bring
+from inspector.ingest.companions import ImportOutcome, add, arranged, bring
 from inspector.ingest.importing import report_of, run_import
 from inspector.ingest.uploads import Received, receive
 from inspector.jobs.indexing import index_everything
@@ -113,7 +113,7 @@ class Command(BaseCommand):
             reason = error.strerror if isinstance(error, OSError) else str(error)
             yield self._say(given.path, "refused", str(reason))
 
-    def _outcome(self, path: Path, outcome: Outcome) -> str:
+    def _outcome(self, path: Path, outcome: ImportOutcome) -> str:
         """Read what was added, unless it is here already."""
         if outcome.job is None:
             return self._say(path, "skipped" if outcome.aside else "refused", outcome.aside or outcome.refused)
@@ -130,7 +130,7 @@ class Command(BaseCommand):
         offer = ". With --lenient, damaged lines are skipped" if job.mendable else ""
         return self._say(path, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
-    def _brought(self, given: Given, options: dict[str, Any]) -> Iterator[Outcome]:
+    def _brought(self, given: Given, options: dict[str, Any]) -> Iterator[ImportOutcome]:
         received = self._received(given, options["lenient"])
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))
@@ -138,7 +138,7 @@ class Command(BaseCommand):
         if given.named:
             yield from bring(self.project, received, strict=strict, window=window)
         else:
-            yield Outcome(received.name, job=add(self.project, received, strict=strict, window=window))
+            yield ImportOutcome(received.name, job=add(self.project, received, strict=strict, window=window))
 
     def _received(self, given: Given, lenient: bool) -> Received:
         if given.storage is not None:

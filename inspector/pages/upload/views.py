@@ -15,7 +15,7 @@ from guard_core.errors import GuardError, LimitExceeded
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from guard_core.windows.window import parse_window
-from inspector.ingest.companions import Outcome, add, arranged, bring, placed
+from inspector.ingest.companions import ImportOutcome, add, arranged, bring, placed
 from inspector.ingest.importing import submit
 from inspector.ingest.uploads import Received, receive, safe_folder, safe_name, take
 from inspector.ingest.waiting import Wait, settled
@@ -98,9 +98,9 @@ def _given(request: HttpRequest) -> Iterator[Item]:
         yield Item("pasted session", text=text)
 
 
-def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tuple[list[Outcome], GuardError]:
+def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tuple[list[ImportOutcome], GuardError]:
     """What becomes of each file of a request, and the last error."""
-    outcomes: list[Outcome] = []
+    outcomes: list[ImportOutcome] = []
     refused = GuardError("choose a file, drop one, or paste a session")
     for item in _given(request):
         try:
@@ -109,14 +109,14 @@ def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tupl
             outcomes.extend(_bring(project_of(request), item, strict=strict, window=window))
         except GuardError as error:
             refused = error
-            outcomes.append(Outcome(item.name, item.folder, aside=item.aside, refused=str(error)))
+            outcomes.append(ImportOutcome(item.name, item.folder, aside=item.aside, refused=str(error)))
     return outcomes, refused
 
 
-def _bring(project: Project, item: Item, *, strict: bool, window: int | None) -> Iterator[Outcome]:
+def _bring(project: Project, item: Item, *, strict: bool, window: int | None) -> Iterator[ImportOutcome]:
     received = _received(item)
     if item.folder:
-        yield Outcome(item.name, job=placed(add(project, received, strict=strict, window=window), item.folder))
+        yield ImportOutcome(item.name, job=placed(add(project, received, strict=strict, window=window), item.folder))
     else:
         yield from bring(project, received, strict=strict, window=window)
 

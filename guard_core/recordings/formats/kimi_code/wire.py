@@ -206,8 +206,8 @@ class WireReader:
     # -- steps
 
     def _turn_started(self, line: Line) -> None:
-        """A turn without a prompt of its own goes on with the one before, whose number its steps bear: 2.1.0 begins it
-        behind a compaction that a refused request forced (run)."""
+        """A turn without a prompt of its own continues the one before it, and its steps have that one's number: 2.1.0
+        starts it after a compaction that a refused request forced (run)."""
         turn = line.obj.get("turnId")
         if isinstance(turn, int) and "queueItemId" not in line.obj:
             self._turns.append(str(turn))
