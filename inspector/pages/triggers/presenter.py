@@ -279,7 +279,7 @@ def totals(known: Analysis) -> list[dict[str, str]]:
         item.place.session for row in rows for tally in row.rules if tally.stated for item in tally.contradicts
     }
     values = (
-        ("Sessions", len({item.session for item in known.stretches}), "with model calls or compactions"),
+        ("Sessions", len({session for row in rows for session in row.sessions}), "with model calls or compactions"),
         ("Automatic", automatic(counts), "as the files say"),
         ("Of unknown trigger", _unsaid(counts), "taken as automatic"),
         ("Manual", counts[Cause.MANUAL], "no evidence of a threshold"),

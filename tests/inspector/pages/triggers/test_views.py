@@ -60,6 +60,12 @@ def test_a_row_has_the_joined_interval_with_links_to_both_steps(client, two):
     assert [step for key, step in bounds if key in keys] == ["3", "4"]
 
 
+def test_only_sessions_with_model_calls_or_compactions_are_counted(client, two):
+    silent = msgspec.structs.replace(transcript(), calls=(), compactions=(), source_id="asked nothing", started_at=DAY)
+    explanations.store(stored(silent), silent, explain(silent))
+    assert "Sessions 2 with model calls or compactions" in words(page(client))
+
+
 def test_every_dot_opens_its_step_and_says_what_it_is(client, two):
     html = page(client)
     for row in two:
