@@ -105,8 +105,7 @@ class Buffered(_Counting):
         return self.settings.buffer_size
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        roles = roles_of(sizes.ledger)
-        return np.asarray(self.over(counted, limit) | (len(roles) > 0 and int(roles[0]) == TOOL))
+        return np.asarray(self.over(counted, limit) | _begins_with_results(sizes.ledger))
 
     def edited(self, steps: Steps) -> Edited:
         first = np.maximum(steps.counted - self.settings.buffer_size, 0)
@@ -149,6 +148,9 @@ class TokenLimited(_Context):
     def counted(self, sizes: Sizes) -> Ints:
         return np.asarray(sizes.whole // CHARS_PER_TOKEN)
 
+    def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
+        return np.asarray(self.over(counted, limit) | _begins_with_results(sizes.ledger))
+
     def edited(self, steps: Steps) -> Edited:
         """The message in the middle goes until the others fit: of k that stay the first half, rounded up, and the
         last half."""
@@ -159,7 +161,7 @@ class TokenLimited(_Context):
         def ends(kept: Ints) -> tuple[Ints, Ints]:
             return _begin(starts, (kept + 1) // 2, count, at), _begin(starts, count - kept // 2, count, at)
 
-        fewest, most = np.zeros_like(count), count.copy()  # the more that stay, the more tokens
+        fewest, most = np.zeros_like(count), count + 1  # the more that stay, the more tokens
         while (fewest < most).any():
             middle = (fewest + most) // 2
             left, right = ends(middle)
@@ -175,6 +177,12 @@ class TokenLimited(_Context):
         first = np.where(is_results & (first < at), rest, first)
         cut = np.where(left > 0, first, 0), left
         return Edited(ViewColumns.spans(cut, (np.where(left > 0, np.where(joined, at, right), first), at)))
+
+
+def _begins_with_results(ledger: Ledger) -> bool:
+    """Does a list begin with tool results, which no request begins with."""
+    roles = roles_of(ledger)
+    return len(roles) > 0 and int(roles[0]) == TOOL
 
 
 def _begin(starts: Ints, number: Ints, count: Ints, at: Ints) -> Ints:

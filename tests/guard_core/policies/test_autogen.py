@@ -66,3 +66,9 @@ def test_a_call_at_the_end_of_the_head_is_left_out_and_so_are_results_at_the_beg
 )
 def test_messages_in_the_middle_go_until_the_others_fit(limit, view):
     assert sent("autogen-token-limited", token_limit=limit) == view
+
+
+@pytest.mark.parametrize("policy", ["autogen-buffered", "autogen-token-limited"])
+def test_results_at_the_beginning_of_a_list_that_fits_are_left_out(policy):
+    log = session(tool_result("y", "read", "lost"), user("go on"), calls=(ModelCall(at=2),))
+    assert replay(Ledger.of(log), get_policy(policy), window=1_000).view(0, 2) == (Span(1, 2),)
