@@ -1,14 +1,36 @@
-"""What the memories share: where a request may begin, and the rule of thumb for tokens."""
+"""What the memories share: where a request may begin, contents that are None, and the rule of thumb for tokens."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from guard_core.costs import HAS_MEDIA, HAS_TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, roles_of
+from guard_core.policies.settings import SWITCH, Setting
 
 SHARE_OF_WINDOW = 0.75  # DEFAULT_TOKEN_LIMIT_RATIO
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library uses the tokenizer of gpt-3.5-turbo
+NONE_CHARS = len("None")  # of a content without a text, as Python writes it
+NULL_CONTENT = Setting(
+    "null_content",
+    "Null contents",
+    SWITCH,
+    True,
+    (
+        "as OpenAI's integration builds them, answers without a text, and pictures alone, have no content, which "
+        "counts as the word None and is not given to a summariser; off: they have an empty text"
+    ),
+    "llama-index-core 0.14.25, ChatMessage.content; llama-index-llms-openai, from_openai_message",
+)
+
+
+def is_null(ledger: Ledger) -> NDArray[np.bool_]:
+    """Which events have no content: answers without a text, and messages of pictures alone."""
+    flags = ledger.events["flags"]
+    without_text = (roles_of(ledger) == ASSISTANT) | ((flags & HAS_MEDIA) > 0)
+    return np.asarray(without_text & ((flags & HAS_TEXT) == 0) & (roles_of(ledger) != TOOL))
 
 
 def next_begin(ledger: Ledger) -> Ints:

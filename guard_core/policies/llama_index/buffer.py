@@ -13,7 +13,14 @@ import numpy as np
 
 from guard_core.costs import RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.llama_index.begins import CHARS_PER_TOKEN, SHARE_OF_WINDOW, next_begin
+from guard_core.policies.llama_index.begins import (
+    CHARS_PER_TOKEN,
+    NONE_CHARS,
+    NULL_CONTENT,
+    SHARE_OF_WINDOW,
+    is_null,
+    next_begin,
+)
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
 from guard_core.policies.pieces.lists import Sizes
 from guard_core.policies.pieces.messages import Costs
@@ -29,13 +36,22 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(ledger.by_event(np.where(texts, parts["chars"], 0)) + 1)
 
 
-COSTS = Costs("llama-index characters", _chars, lambda message: message.bytes + 1)
+def _with_null(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """The same where contents without a text are None."""
+    return _chars(ledger, parts) + NONE_CHARS * is_null(ledger)
+
+
+COSTS = {
+    False: Costs("llama-index characters", _chars, lambda message: message.bytes + 1),
+    True: Costs("llama-index characters, null", _with_null, lambda message: message.bytes + 1),
+}
 
 
 class LlamaIndexSettings(msgspec.Struct, frozen=True):
     """`token_limit` is 0 where the share of the window counts."""
 
     token_limit: int = 0
+    null_content: bool = True
 
 
 class ChatMemoryBuffer(EditingPolicy):
@@ -45,7 +61,7 @@ class ChatMemoryBuffer(EditingPolicy):
     settings: LlamaIndexSettings
 
     def costs(self) -> Costs:
-        return COSTS
+        return COSTS[self.settings.null_content]
 
     def limit(self, window: int) -> int:
         return self.settings.token_limit or int(window * SHARE_OF_WINDOW)
@@ -56,7 +72,7 @@ class ChatMemoryBuffer(EditingPolicy):
     def edited(self, steps: Steps) -> Edited:
         """The first message of the user (or system) from which the rest fits; where none does, the newest message."""
         ledger, at = steps.ledger, steps.at
-        prefix = COSTS.prefix(ledger)
+        prefix = self.costs().prefix(ledger)
         most = CHARS_PER_TOKEN * (steps.limit + 1)  # characters, spaces between messages included
         first = np.maximum(np.searchsorted(prefix, prefix[at] - most, side="left"), 1)
         start = next_begin(ledger)[np.minimum(first, ledger.event_count)]
@@ -80,9 +96,14 @@ KIND = PolicyKind(
             main=True,
             sweep=(0, 30_000, 100_000),
         ),
+        NULL_CONTENT,
     ),
     summarises=False,
-    judged_by=RecordedRuns("llama-index-core", "chat_memory_buffer"),
+    judged_by=RecordedRuns(
+        "llama-index-core",
+        "chat_memory_buffer",
+        settings={"null_content": False},  # the runs had empty texts
+    ),
     parts_pairs="if a turn does not fit, only its newest message is sent, which may be a tool result",
     known_problems=(
         KnownProblem(

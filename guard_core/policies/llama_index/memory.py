@@ -6,7 +6,8 @@ one stays, however long it is, and without any the queue is empty. Texts are cou
 number of tokens, of a result also the identifier of its call; arguments of calls and reasoning are not.
 
 Here each message is put when it is in the log, as chat engines do. Agents of its workflows put the calls and results of
-a turn at its end. Not here: memory blocks, which say something of what is flushed.
+a turn at its end. Not here: memory blocks, which say something of what is flushed; and what an integration repeats of
+calls beside the message (llama-index-llms-openai does), which the library counts, too.
 """
 
 from __future__ import annotations

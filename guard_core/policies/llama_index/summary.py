@@ -17,7 +17,14 @@ from guard_core.costs import RESULT, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.llama_index.begins import CHARS_PER_TOKEN, SHARE_OF_WINDOW, next_begin
+from guard_core.policies.llama_index.begins import (
+    CHARS_PER_TOKEN,
+    NONE_CHARS,
+    NULL_CONTENT,
+    SHARE_OF_WINDOW,
+    is_null,
+    next_begin,
+)
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes, failed
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, role_numbers
 from guard_core.policies.pieces.shared_settings import SUMMARY_TOKENS, summary_budget
@@ -38,7 +45,17 @@ def _tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(np.maximum(texts - 1, 0) // CHARS_PER_TOKEN + results)
 
 
-COSTS = Costs("llama-index tokens", _tokens, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True)
+def _with_null(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
+    """The same where contents without a text are None."""
+    return _tokens(ledger, parts) + NONE_CHARS // CHARS_PER_TOKEN * is_null(ledger)
+
+
+COSTS = {
+    False: Costs("llama-index tokens", _tokens, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True),
+    True: Costs(
+        "llama-index tokens, null", _with_null, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True
+    ),
+}
 
 
 class SummarySettings(msgspec.Struct, frozen=True):
@@ -46,6 +63,7 @@ class SummarySettings(msgspec.Struct, frozen=True):
 
     token_limit: int = 0
     summary_budget: int = SUMMARY_TOKENS
+    null_content: bool = True
 
 
 class ChatSummaryMemoryBuffer(StagedPolicy):
@@ -55,7 +73,7 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
     settings: SummarySettings
 
     def costs(self) -> Costs:
-        return COSTS
+        return COSTS[self.settings.null_content]
 
     def limit(self, window: int) -> int:
         return self.settings.token_limit or int(window * SHARE_OF_WINDOW)
@@ -73,7 +91,7 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         first = self._first(ledger, head, at, self.limit(asked.run.window))
         if first is None:
             return NOTHING_TO_COMPACT
-        given = _before(head, first)
+        given = self._given(ledger, head, first)
         summary, state, asked_for = asked.summarised(
             row, given, self.estimator(ledger), state, self.settings.summary_budget
         )
@@ -84,7 +102,7 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         first = self._first(request.ledger, head, at, request.limit)
         if first is None:
             return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
-        given = _before(head, first)
+        given = self._given(request.ledger, head, first)
         try:
             summary, state = request.summarise(state, given, self.settings.summary_budget)
         except SummaryFailed as error:
@@ -94,18 +112,21 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         passed = request.passed(given, after, summary_bytes=summary.bytes)
         return ListOutcome(after, _remembering(state, summary, first), (passed,))
 
+    def _given(self, ledger: Ledger, head: Head, first: int) -> View:
+        """What the summariser is given: the list before an event, of which contents that are None are left out."""
+        read = np.ones(first - head.kept_from, dtype=np.bool_)
+        if self.settings.null_content:
+            read = ~is_null(ledger)[head.kept_from : first]
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], read, [False]]))) + head.kept_from
+        return (*head.view, *(Span(start, stop) for start, stop in edges.reshape(-1, 2).tolist()))
+
     def _first(self, ledger: Ledger, head: Head, at: int, limit: int) -> int | None:
         """The first event that stays as it is; None where only one message of the system does not fit: that stays."""
-        prefix, start = COSTS.prefix(ledger), head.kept_from
+        prefix, start = self.costs().prefix(ledger), head.kept_from
         fits = start + int(np.searchsorted(prefix[start : at + 1], prefix.item(at) - limit))
         first = min(next_begin(ledger).item(fits), at)
         roles = [SYSTEM_ROLE] * len(head.view) + role_numbers(ledger)[start : min(first, start + 2)]
         return None if roles == [SYSTEM_ROLE] else first
-
-
-def _before(head: Head, first: int) -> View:
-    """The list before an event."""
-    return (*head.view, Span(head.kept_from, first)) if head.kept_from < first else head.view
 
 
 def _message(summary: Summary) -> Synthetic:
@@ -134,8 +155,13 @@ KIND = PolicyKind(
             sweep=(0, 30_000, 100_000),
         ),
         summary_budget("the library"),
+        NULL_CONTENT,
     ),
-    judged_by=RecordedRuns("llama-index-core", "chat_summary_memory_buffer"),
+    judged_by=RecordedRuns(
+        "llama-index-core",
+        "chat_summary_memory_buffer",
+        settings={"null_content": False},  # the runs had empty texts
+    ),
     parts_pairs="results that come after their call was summarised stay without it",
     known_problems=(
         BEGINS_WITH_ANSWER,

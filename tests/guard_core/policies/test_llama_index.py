@@ -32,9 +32,9 @@ LOG = session(
     ("limit", "view"),
     [
         (1_000, (Span(0, 5),)),
-        (150, (Span(2, 5),)),  # from the second question on: 439 characters and a space between two messages each
-        (110, (Span(2, 5),)),
-        (109, (Span(4, 5),)),  # the turn does not fit: its newest message alone
+        (150, (Span(2, 5),)),  # from the second question on: 438 characters, None, a space between two messages each
+        (111, (Span(2, 5),)),
+        (110, (Span(4, 5),)),  # the turn does not fit: its newest message alone
     ],
 )
 def test_it_begins_with_the_user_or_sends_the_newest_message_alone(limit, view):
@@ -111,3 +111,26 @@ def test_an_answer_at_the_beginning_is_summarised_once_it_is_there():
     trace = replay(Ledger.of(log), get_policy("llama-index-summary"), window=1_000, summarizer=FixedSummaries(8))
     assert trace.columns["fired"].tolist() == [0, 1]
     assert trace.compactions[0].passes[0].summariser_view == (Span(0, 1),)
+
+
+def test_a_content_without_a_text_counts_as_the_word_none():
+    """Run with llama-index-core 0.14.25: of an answer that only calls, `content` is None, and 4 characters count."""
+    log = session(user("q" * 39), tool_call("read", "a"), tool_result("z" * 36, "read", "a"), calls=(ModelCall(at=3),))
+    sent = {
+        null: replay(Ledger.of(log), get_policy("llama-index-buffer", token_limit=19, null_content=null), window=1_000)
+        for null in (False, True)
+    }
+    assert sent[False].view(0, 3) == (Span(0, 3),)  # 39 + 36 characters and 2 spaces: 19 tokens
+    assert sent[True].view(0, 3) == (Span(2, 3),)  # 4 more: 20 tokens
+
+
+def test_a_summariser_is_not_given_a_content_without_a_text():
+    log = tools(400, 400)
+    trace = replay(
+        Ledger.of(log),
+        get_policy("llama-index-summary", token_limit=50),
+        window=1_000,
+        summarizer=FixedSummaries(40),
+        session=log,
+    )
+    assert trace.compactions[0].passes[0].summariser_view == (Span(0, 1), Span(2, 3))
