@@ -47,9 +47,9 @@ def loading() -> Iterator[None]:
 
 
 def note_start() -> None:
-    """Call what the process holds now its size at the start."""
-    global _at_start
-    _at_start = resident()
+    """Call what the process holds now, modules above all, its size at the start: none of it is garbage."""
+    global _after_trim, _at_start
+    _at_start = _after_trim = resident()
 
 
 def grown_by(size: int) -> bool:
@@ -65,11 +65,11 @@ def release() -> None:
     trim()
 
 
-def trim_if_grown(besides: int = 0) -> None:
-    """Give memory back after a piece of work, where the process has grown by more than GROWN since the last time,
+def trim_if_grown(besides: int = 0, by: int = GROWN) -> None:
+    """Give memory back after a piece of work, where the process has grown by more than `by` bytes since the last time,
     `besides` bytes that are in use now: what is kept on purpose is not a reason to search for garbage."""
     global _after_trim
-    if (now := resident() - besides) - _after_trim > GROWN:
+    if (now := resident() - besides) - _after_trim > by:
         trim()
         _after_trim = resident() - besides
     _after_trim = min(_after_trim, now)

@@ -236,6 +236,7 @@ def _application() -> Any:
 
         _ = get_resolver().url_patterns  # loads every page
         describe_all()
+    memory.note_start()
     return application
 
 

@@ -16,7 +16,9 @@ from inspector.project import memory
 V = TypeVar("V")
 
 IDLE_SECONDS = 30.0  # an unused value is dropped after this long: memory is given back within a minute
-LOOK_EVERY = 5.0  # seconds between checks for such values
+LOOK_EVERY = 5.0  # seconds between checks for such values, and for what others left in cycles
+CALM = 1.0  # seconds without a new value, after which a search for garbage is in the way of few answers
+CROWDED = 50_000_000  # bytes; where a process has grown by more, an answer waits for that search
 NEVER = float("inf")
 
 
@@ -114,7 +116,7 @@ class ByteCache(Generic[V]):
         if entries:
             entries.clear()
             memory.give_back()
-        memory.trim_if_grown(besides=_KEEPER.held())  # what earlier pages left in cycles
+        _KEEPER.tidy_if_crowded()
 
     def _keep(self, key: Hashable, value: V) -> None:
         entry = _Entry(value, self.size(value))
@@ -128,20 +130,26 @@ class ByteCache(Generic[V]):
                 self.bytes -= self._entries.popitem(last=False)[1].bytes
         del old
         _KEEPER.look_after(self)
-        # values that were let go of may be in cycles, which the collector would leave for minutes
-        memory.trim_if_grown(besides=_KEEPER.held())
+        _KEEPER.tidy_if_crowded()
 
 
 class _Keeper:
-    """Looks through the caches of this process while there is something in them."""
+    """Looks through the caches of this process while there is something in them.
+
+    Values that were let go of may be in cycles, and earlier pages leave some, too; the collector would leave them for
+    minutes. To search for them takes a tenth of a second, for which no answer should wait: the thread does it when
+    nothing has been made for a moment.
+    """
 
     def __init__(self) -> None:
         self._caches: WeakSet[ByteCache[Any]] = WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._last_made = 0.0  # on the monotonic clock
         self.idle_seconds = IDLE_SECONDS
 
     def look_after(self, cache: ByteCache[Any]) -> None:
+        self._last_made = time.monotonic()
         with self._lock:
             self._caches.add(cache)
             if self._thread is None and self.idle_seconds != NEVER:
@@ -153,6 +161,10 @@ class _Keeper:
         with self._lock:
             return sum(cache.bytes for cache in self._caches)
 
+    def tidy_if_crowded(self) -> None:
+        """Search for garbage now where much may be there, or where no thread does it later."""
+        memory.trim_if_grown(self.held(), CROWDED if self.idle_seconds != NEVER else memory.GROWN)
+
     def _run(self) -> None:
         while True:
             time.sleep(LOOK_EVERY)
@@ -160,6 +172,8 @@ class _Keeper:
                 caches = list(self._caches)
             if sum([cache.forget_unused(time.monotonic() - self.idle_seconds) for cache in caches]):
                 memory.trim()
+            elif time.monotonic() - self._last_made > CALM:
+                memory.trim_if_grown(self.held())
             with self._lock:
                 if not any(map(len, self._caches)):
                     self._thread = None

@@ -181,6 +181,30 @@ def test_a_value_that_made_room_leaves_memory_although_it_refers_to_itself():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_who_asks_for_a_value_does_not_wait_for_a_search_for_garbage():
+    """It is the keeper's thread that searches, once the value is there; less garbage than is crowded can wait."""
+    code = (
+        "import gc, threading, time\n"
+        "from inspector.project import memory\n"
+        "from inspector.storage import byte_cache\n"
+        "gc.disable()\n"
+        "memory.keep_little()\n"
+        "memory.note_start()\n"
+        "byte_cache.LOOK_EVERY = 0.05\n"
+        "searchers, gone = [], []\n"
+        "gc.callbacks.append(lambda phase, info: searchers.append(threading.current_thread().name))\n"
+        "class Value:\n"
+        "    def __init__(self): self.data, self.me = bytearray(b'x' * 22_000_000), self\n"
+        "    def __del__(self): gone.append(self)\n"
+        "cache = byte_cache.ByteCache(1, lambda value: 1)\n"
+        "for number in range(2): cache.get(number, Value)\n"
+        "end = time.monotonic() + 60\n"
+        "while not gone and time.monotonic() < end: time.sleep(0.02)\n"
+        "assert gone and set(searchers) == {'caches'}, searchers\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 class Held:
     """Something large that somebody else may hold, too."""
 
