@@ -5,10 +5,13 @@ const HEADERS = { "HX-Request": "true", "HX-Target": "grown" };
 const OTHER = ["HX-Refresh", "HX-Redirect", "HX-Reswap"]; // headers of an answer in place of the page's parts
 const SWAP = { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 0 };
 const FOLDS = "#overview details[open]";
+const UNANSWERED = 30_000; // milliseconds after which it counts as not answered; it takes seconds on a busy machine
 
-// null where the server has more to say than that: an error, a replay that is under way, a login.
+// null where the server has more to say than that: an error, a replay that is under way, a login. Rejected where `signal`
+// ends it, or where it is not answered.
 export async function grown(url, signal) {
-  const answer = await fetch(url, { headers: HEADERS, signal });
+  const ends = AbortSignal.any([signal, AbortSignal.timeout(UNANSWERED)]);
+  const answer = await fetch(url, { headers: HEADERS, signal: ends });
   const isOther = OTHER.some((name) => answer.headers.has(name));
   return answer.status === 200 && !answer.redirected && !isOther ? answer.text() : null;
 }

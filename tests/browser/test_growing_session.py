@@ -196,6 +196,33 @@ def test_a_question_that_is_not_answered_does_not_keep_the_next_from_being_asked
     assert silent
 
 
+def test_new_steps_are_asked_for_again_where_they_do_not_come(page, served):
+    path = followed(served, served.upload("lost.jsonl", grown(2, "lost")).headers["location"])
+    page.goto(path)
+    page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
+    page.goto(f"{path}steps?at=2")
+    page.evaluate(
+        """() => {
+          const { timeout } = AbortSignal;
+          const waits = [];
+          AbortSignal.timeout = (wait) => {
+            if (wait > 10_000) waits.push(wait); // the first of these is over soon
+            return timeout.call(AbortSignal, wait > 10_000 && waits.length === 1 ? 100 : wait);
+          };
+        }"""
+    )
+    lost = []
+
+    def lose_first(route):
+        is_first = route.request.headers.get("hx-target") == "grown" and not lost
+        return lost.append(route) if is_first else route.fallback()
+
+    page.route("**/steps?*", lose_first)
+    served.upload("lost.jsonl", grown(3, "lost"))
+    page.wait_for_url(re.compile("at=3"))
+    assert lost
+
+
 def test_the_first_call_of_a_followed_session_is_shown_at_once(page, served):
     """Its overview has no chart yet to show it in place, and is loaded anew without the wait of the other pages."""
     first = native.write(session(user("request 0"), source_id="first", started_at=1.0))
