@@ -36,6 +36,8 @@ def test_changing_settings_back_and_forth_leaves_nothing_in_the_console(page, se
 def test_what_is_changed_while_an_answer_is_on_its_way_is_asked_for_behind_it(page, sessions, address, field, values):
     sessions("timing-gap")
     page.goto(address)
+    page.evaluate("window.shown = []")
+    page.evaluate("addEventListener('htmx:afterSwap', ({ detail }) => shown.push(detail.xhr.responseURL), true)")
     held = []
     page.route(re.compile(r"\?"), lambda route: route.fallback() if held else held.append(route))
     for value in values:
@@ -46,3 +48,6 @@ def test_what_is_changed_while_an_answer_is_on_its_way_is_asked_for_behind_it(pa
         held[0].continue_()
     page.wait_for_url(re.compile(values[-1]))
     assert page.seen.console == []
+    page.wait_for_load_state("networkidle")
+    (shown,) = {url for url in page.evaluate("shown") if "?" in url}  # an answer has several parts
+    assert re.search(rf"={values[-1]}(&|$)", shown), "the answer between is not shown"
