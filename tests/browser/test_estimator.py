@@ -28,6 +28,13 @@ def test_it_is_accessible_and_fits(visit):
     check_looks(visit(), "estimator", full_page=True)
 
 
+def test_no_table_has_to_be_scrolled_sideways_on_a_narrow_screen(visit):
+    page = visit()
+    page.set_viewport_size({"width": 320, "height": 800})
+    wide = "all => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.innerText.slice(0, 80))"
+    assert page.eval_on_selector_all(".table-wrap", wide) == []
+
+
 def test_arrow_keys_read_the_calls_and_enter_opens_one(visit):
     page = visit()
     page.focus("[data-plot]")
