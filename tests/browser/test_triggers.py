@@ -80,3 +80,8 @@ def test_a_long_formula_is_not_cut_on_a_narrow_screen(visit):
     long = "words => words.textContent = '155,000 = 200,000 - ' + '32,000 - '.repeat(9)"
     page.locator(".triggers-formula .num").first.evaluate(long)
     assert page.locator(".triggers-formula").first.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
+def test_the_fields_of_the_filters_are_of_one_height(visit):
+    heights = "all => [...new Set(all.map((field) => field.getBoundingClientRect().height))]"
+    assert visit().eval_on_selector_all("#filters :is(input, select)", heights) == [32]
