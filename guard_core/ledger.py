@@ -6,7 +6,7 @@ or a chart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from guard_core.costs import (
     event_columns,
 )
 from guard_core.events import part_text
-from guard_core.forms import get_form
+from guard_core.forms import Form, get_form
 from guard_core.packing import decode_version, encode
 from guard_core.sessions import ModelCall, RecordedCompaction, Session
 from guard_core.tokens.heuristic import parts_costs, tool_definition_tokens
@@ -56,6 +56,7 @@ MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten co
 MOST_FORMED = 4  # ours: forms whose columns of parts, from which the others are made, are remembered
 MOST_ALONE = 256  # ours: ledgers of single events that are remembered, some kilobytes each
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
+EACH = "each in its own"  # what a ledger of events that each have a form of their own calls these
 MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
 LEDGER_VERSION = 11  # of the stored bytes; raise it when a column is added or changes its meaning
 CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
@@ -172,9 +173,9 @@ class _StoredLedger(msgspec.Struct, frozen=True):
 class _Rows(dict[str, Ints]):
     """Some rows of columns, each cut out when it is first read."""
 
-    def __init__(self, columns: dict[str, Ints], start: int, stop: int) -> None:
+    def __init__(self, columns: dict[str, Ints], rows: slice | Ints) -> None:
         super().__init__()
-        self._columns, self._place = columns, slice(start, stop)
+        self._columns, self._place = columns, rows
 
     def __missing__(self, name: str) -> Ints:
         rows = self[name] = self._columns[name][self._place]
@@ -250,7 +251,7 @@ class Ledger:
         if not form:
             return self.parts
         known = self._formed.pop(form, None)
-        columns = get_form(form).parts(self, self.parts) if known is None else known
+        columns = self.form(form).parts(self, self.parts) if known is None else known
         self._formed[form] = columns  # behind the others: it was asked for last
         for oldest in list(self._formed)[:-MOST_FORMED]:
             self._formed.pop(oldest, None)  # another thread may have been faster
@@ -258,7 +259,7 @@ class Ledger:
 
     def in_form(self, name: str, form: str) -> Ints:
         """A column of the events in a form."""
-        return np.asarray(self.events[name] + get_form(form).changes(self, name, self.parts_in(form)))
+        return np.asarray(self.events[name] + self.form(form).changes(self, name, self.parts_in(form)))
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
@@ -312,7 +313,7 @@ class Ledger:
         """Which events a form changes."""
         key = f"changed/{form}"
         if key not in self.derived:
-            differs = get_form(form).differs(self, self.parts, self.parts_in(form))
+            differs = self.form(form).differs(self, self.parts, self.parts_in(form))
             self.derived[key] = self.by_event(differs.astype(np.int64)) > 0
         changed: NDArray[np.bool_] = self.derived[key]
         return changed
@@ -338,13 +339,15 @@ class Ledger:
             first, last = self.part_starts[start : stop + 1].tolist()
             parts = {name: column[first:last] for name, column in self.parts.items()}
             parts |= {"event": parts["event"] - start, "answers": np.full(last - first, -1, dtype=np.int64)}
-            ledger = Ledger(_Rows(self.events, start, stop), _Rows(self.steps, 0, 0), parts)
+            ledger = Ledger(_Rows(self.events, slice(start, stop)), _Rows(self.steps, slice(0)), parts)
             self._alone[start] = ledger
         return ledger
 
-    def of_one(self, start: int, stop: int, form: str, key: object, number: Callable[[Ledger], int]) -> int | None:
-        """A number of one event in a form, made of its ledger as `alone` gives it, and found again by its key; None as
-        there."""
+    def of_one(
+        self, start: int, stop: int, form: str, key: object, column: Callable[[Ledger, str], Ints]
+    ) -> int | None:
+        """A number of one event in a form, from a `column` of its ledger as `alone` gives it, and found again by its
+        key; None as there."""
         if stop - start != 1 or form in self._with_columns:
             return None
         numbers = self._numbers.get((start, form), {})
@@ -355,9 +358,51 @@ class Ledger:
                 return None
             if len(self._numbers) >= MOST_REWRITES:
                 self._numbers.clear()
-            known = number(ledger)
+            known = int(column(ledger, form).item())
             self._numbers[start, form] = {**numbers, key: known}
         return known
+
+    def look_up(self, spans: Iterable[Span], key: object, column: Callable[[Ledger, str], Ints]) -> None:
+        """Find the numbers that `of_one` gives for many events in forms of their own at once, as far as these can be
+        joined (`Form.of_each`); the others it makes one by one."""
+        by_kind: dict[type[Form], dict[tuple[int, str], Form]] = {}
+        for start, stop, form in ((span.start, span.stop, span.form) for span in spans):
+            is_alone = form and stop - start == 1 and form not in self._with_columns
+            if is_alone and key not in self._numbers.get((start, form), {}):
+                made = get_form(form)
+                by_kind.setdefault(type(made), {})[start, form] = made
+        for kind, forms in by_kind.items():
+            ledger = self._together(kind, [event for event, _ in forms], list(forms.values()))
+            if ledger is not None:
+                if len(self._numbers) >= MOST_REWRITES:
+                    self._numbers.clear()
+                for place, number in zip(forms, column(ledger, EACH).tolist(), strict=True):
+                    self._numbers[place] = {**self._numbers.get(place, {}), key: number}
+
+    def _together(self, kind: type[Form], events: list[int], forms: list[Form]) -> Ledger | None:
+        """A ledger of some events, each in a form of its own, which it names EACH; None where such forms cannot be
+        joined."""
+        rows = np.array(events, dtype=np.int64)
+        firsts, sizes = self.part_starts[rows], self.part_starts[rows + 1] - self.part_starts[rows]
+        each = kind.of_each([form for form, size in zip(forms, sizes.tolist(), strict=True) for _ in range(size)])
+        if each is None:
+            return None
+        owner = np.repeat(np.arange(len(rows)), sizes)
+        places = np.arange(len(owner)) - (np.cumsum(sizes) - sizes)[owner] + firsts[owner]
+        parts = {name: column[places] for name, column in self.parts.items()}
+        parts |= {"event": owner, "answers": np.full(len(owner), -1, dtype=np.int64)}
+        ledger = Ledger(_Rows(self.events, rows), _Rows(self.steps, slice(0)), parts)
+        ledger._forms[EACH] = each
+        return ledger
+
+    def form(self, name: str) -> Form:
+        """A form by its name."""
+        return self._forms.get(name) or get_form(name)
+
+    @cached_property
+    def _forms(self) -> dict[str, Form]:
+        """Forms that only this ledger has."""
+        return {}
 
     def forget_forms(self) -> None:
         """Drop the columns of forms that single events were asked in, so that other forms get some; not while another
@@ -407,8 +452,12 @@ class Ledger:
 
     def changes_one(self, start: int, stop: int, form: str) -> bool | None:
         """Does a form change one event, None as for `alone`."""
-        alone = self.of_one(start, stop, form, "changed", lambda alone: int(alone.changed_by(form).item()))
+        alone = self.of_one(start, stop, form, "changed", Ledger.changed_by)
         return None if alone is None else alone > 0
+
+    def look_up_changes(self, spans: Iterable[Span]) -> None:
+        """Find whether many events are changed by forms of their own at once, as `look_up`."""
+        self.look_up(spans, "changed", Ledger.changed_by)
 
     def span(self, start: int, stop: int, form: str = "") -> Span:
         """Events in a form, which is named only where it changes one of them: equal requests are equal views."""

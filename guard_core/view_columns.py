@@ -130,27 +130,34 @@ class ViewColumns(NamedTuple):
             own = order[first:last]
             yield int(forms[own[0]]), (rows[own], columns[own])
 
-    def total(self, prefix: Callable[[str], Ints], segment: Callable[[Segment], int]) -> Ints:
-        """Sums over the segments of each view: of spans by the prefix sums of their form, of a message, and of an event
-        alone in a form, by what `segment` gives."""
+    def total(
+        self,
+        prefix: Callable[[str], Ints],
+        segment: Callable[[Segment], int],
+        alone: Callable[[Sequence[Span]], Sequence[int]],
+    ) -> Ints:
+        """Sums over the segments of each view: of spans by the prefix sums of their form, of a message by `segment`,
+        and of events that are alone in a form by what `alone` gives for many."""
         plain, sums = self.is_span & (self.forms == 0), prefix("")
         total = np.where(plain, sums[np.where(plain, self.stops, 0)] - sums[np.where(plain, self.starts, 0)], 0)
-        return np.asarray((total + self.by_message(segment)).sum(axis=0) + self.of_forms(prefix, segment))
+        return np.asarray((total + self.by_message(segment)).sum(axis=0) + self.of_forms(prefix, alone))
 
-    def of_forms(self, prefix: Callable[[str], Ints], segment: Callable[[Span], int]) -> Ints:
+    def of_forms(self, prefix: Callable[[str], Ints], alone: Callable[[Sequence[Span]], Sequence[int]]) -> Ints:
         """The same over the spans in a form alone."""
         total = np.zeros_like(self.starts)
+        spans: dict[Span, list[tuple[int, int]]] = {}  # those that are summed by themselves, and where they are
         for number, places in self._formed():
             starts, stops, name = self.starts[places], self.stops[places], self.names[number]
-            if len(starts) == 1:
-                total[places] = segment(Span(starts.item(), stops.item(), name))
-            elif (stops - starts == 1).all():
-                events, back = np.unique(starts, return_inverse=True)
-                alone = [segment(Span(event, event + 1, name)) for event in events.tolist()]
-                total[places] = np.array(alone, dtype=np.int64)[back]
+            if len(starts) == 1 or (stops - starts == 1).all():
+                where = zip(*(rows.tolist() for rows in (starts, stops, *places)), strict=True)
+                for start, stop, row, column in where:
+                    spans.setdefault(Span(start, stop, name), []).append((row, column))
             else:
                 sums = prefix(name)
                 total[places] = sums[stops] - sums[starts]
+        for numbers, cells in zip(alone(list(spans)), spans.values(), strict=True):
+            for cell in cells:
+                total[cell] = numbers
         return np.asarray(total.sum(axis=0))
 
     def by_message(self, cost: Callable[[Synthetic], int]) -> Ints:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
 
 from guard_core.costs import event_columns
 from guard_core.ledger import Ints, Ledger
@@ -25,6 +27,10 @@ class Estimator(Protocol):
 
     def segment(self, segment: Segment) -> int:
         """One segment of a view."""
+        ...
+
+    def segments(self, spans: Sequence[Span]) -> list[int]:
+        """The same of many spans."""
         ...
 
     def recorded(self, view: View, epoch: int) -> int:
@@ -78,7 +84,7 @@ class Heuristic:
         much, and a replay that compacts at every step asks twenty times a step."""
         if isinstance(segment, Span):
             start, stop, form = segment.start, segment.stop, segment.form
-            if form and (alone := self.ledger.of_one(start, stop, form, self.names, self._alone(form))) is not None:
+            if form and (alone := self.ledger.of_one(start, stop, form, self.names, self._in_form)) is not None:
                 return alone
             prefix = self.log(form) if form else self.prefix
             return prefix.item(stop) - prefix.item(start)
@@ -89,8 +95,14 @@ class Heuristic:
             return sum(columns[name] for name in self.names)
         raise TypeError("a recorded compaction's messages are not part of a replayed view")
 
-    def _alone(self, form: str) -> Callable[[Ledger], int]:
-        return lambda alone: sum(alone.in_form(name, form).item() for name in self.names)
+    def segments(self, spans: Sequence[Span]) -> list[int]:
+        """As `segment`, for many."""
+        self.ledger.look_up(spans, self.names, self._in_form)
+        return [self.segment(span) for span in spans]
+
+    def _in_form(self, ledger: Ledger, form: str) -> Ints:
+        """The costs of a ledger's events in a form."""
+        return np.asarray(sum(ledger.in_form(name, form) for name in self.names))
 
     def recorded(self, view: View, epoch: int) -> int:
         return sum(

@@ -174,7 +174,7 @@ class AttributedUsage:
         events = np.where(is_span, stops - starts, 0).sum(axis=0)
         begins = (is_span & (views.starts == 0)).any(axis=0) & (events >= at)
         cut = overhead + np.where(begins, prologue, 0) + np.where(written, anchors.unrecorded.tokens, 0) + tokens
-        saved = views.of_forms(self._saved, self._saved_by)
+        saved = views.of_forms(self._saved, self._saved_by_each)
         plain = views.without_forms().normal()
         stop = np.maximum(plain.stops[0], 0) if len(plain.stops) else np.zeros(len(steps), dtype=np.int64)
         extends = ~written & ~(plain.is_span[1:]).any(axis=0) & ~(plain.starts[:1] > 0).any(axis=0)
@@ -255,13 +255,13 @@ class AttributedUsage:
                 rewritten += 1
         return saved, tokens, begins, written, formed, inserted, rewritten, events + rewritten
 
+    def _saved_by_each(self, spans: Sequence[Span]) -> list[int]:
+        self.ledger.look_up(spans, "fewer bytes", _fewer_bytes)
+        return [self._saved_by(span) for span in spans]
+
     def _saved_by(self, segment: Span) -> int:
         start, stop, form = segment.start, segment.stop, segment.form
-
-        def fewer(alone: Ledger) -> int:
-            return alone.events["bytes"].item() - alone.in_form("bytes", form).item()
-
-        alone = self.ledger.of_one(start, stop, form, "fewer bytes", fewer)
+        alone = self.ledger.of_one(start, stop, form, "fewer bytes", _fewer_bytes)
         if alone is not None:
             return alone * self.attribution.tokens.item(start) // max(self.ledger.events["bytes"].item(start), 1)
         saved = self._saved(form)
@@ -537,6 +537,11 @@ def _overhead_source(attribution: Attribution) -> str:
 
 def _joined(first: CountedRun, second: CountedRun) -> CountedRun:
     return CountedRun(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+
+
+def _fewer_bytes(ledger: Ledger, form: str) -> Ints:
+    """How many bytes fewer each event of a ledger has in a form."""
+    return np.asarray(ledger.events["bytes"] - ledger.in_form("bytes", form))
 
 
 def normal(view: View) -> View:

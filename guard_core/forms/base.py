@@ -6,7 +6,7 @@ itself how its messages are made; several forms one after the other are joined b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Protocol
 
@@ -93,6 +93,12 @@ class Form(msgspec.Struct, frozen=True):
     def is_local(self) -> bool:
         """Does what it makes of an event follow from that event's own columns alone."""
         return False
+
+    @classmethod
+    def of_each(cls, forms: Sequence[Any]) -> Form | None:
+        """A form that does to each part of a log what the form of that place does, among as many of this kind; None
+        where there is none. It has no name."""
+        return None
 
     def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         """Which parts it changes, by the columns before and after it. Forms that may write a text as long as the one in

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -133,6 +134,16 @@ class Replaced(Edit, frozen=True):
         return msgspec.structs.replace(part, content=self.text)
 
 
+class Cut(NamedTuple):
+    """What stays of texts of more than `over` characters: the first `head` and the last `tail`, and a marker of these
+    sizes between them; a number for all, or one for each part."""
+
+    head: Any
+    tail: Any
+    over: Any
+    marker: dict[str, Any]
+
+
 @brings_form
 class Ends(Edit, frozen=True):
     """Tool results (or, with `what` text, texts) of more than `over` characters cut to their first `head` and last
@@ -150,17 +161,32 @@ class Ends(Edit, frozen=True):
         return KIND_NAMES[self.what]
 
     @property
+    def cut(self) -> Cut:
+        """What is cut of its parts."""
+        return Cut(self.head, self.tail, self.over, _text_sizes(self.marker))
+
+    @classmethod
+    def of_each(cls, forms: Sequence[Ends]) -> Form | None:
+        if any(form.which for form in forms):
+            return None
+        cuts = [form.cut for form in forms]
+        head, tail, over = (np.array(row, dtype=np.int64) for row in zip(*(cut[:3] for cut in cuts), strict=True))
+        marker = {name: np.array([cut.marker[name] for cut in cuts]) for name in _text_sizes("")}
+        return EachEnds(kinds=np.array([form.of for form in forms]), cuts=Cut(head, tail, over, marker))
+
+    @property
     def words(self) -> str:
         last = f" and last {self.tail:,}" if self.tail else ""
         return f"{self.what} cut to its first {self.head:,}{last} characters"
 
     def applies(self, parts: PartColumns) -> Bools:
-        return np.asarray(parts["chars"] > max(self.over, self.head + self.tail))
+        cut = self.cut
+        return np.asarray(parts["chars"] > np.maximum(cut.over, cut.head + cut.tail))
 
     def sizes(self, parts: PartColumns) -> dict[str, Any]:
         """Characters are exact; the other columns keep the old text's proportions."""
-        marker, length = _text_sizes(self.marker), self.head + self.tail
-        old = np.maximum(parts["chars"], 1)
+        head, tail, _, marker = self.cut
+        length, old = head + tail, np.maximum(parts["chars"], 1)
         columns: dict[str, Any] = {
             name: marker[name] + parts[name] * length // old for name in SIZES if name not in ("name_chars", "id_chars")
         }
@@ -177,6 +203,22 @@ class Ends(Edit, frozen=True):
         new = old[: self.head] + self.marker + (old[len(old) - self.tail :] if self.tail else "")
         name = "text" if isinstance(part, TextPart) else "content"
         return msgspec.structs.replace(part, **{name: new})
+
+
+class EachEnds(Ends, frozen=True):
+    """`Ends` that differ from part to part: the kind of part that each changes, and what it cuts."""
+
+    kinds: Any = None
+    cuts: Cut | None = None
+
+    @property
+    def of(self) -> Any:
+        return self.kinds
+
+    @property
+    def cut(self) -> Cut:
+        assert self.cuts is not None
+        return self.cuts
 
 
 @brings_form

@@ -157,7 +157,8 @@ class SentRequests:
         """Prompt tokens of what requests at some steps begin with."""
         heuristics = np.zeros(len(steps), dtype=np.int64)
         if self.ledger.usage_ratio is not None:  # a simulated provider counts by the policy's estimate
-            heuristics = self._estimator.fixed + common.total(self._estimator.log, self._estimator.segment)
+            costs = self._estimator
+            heuristics = costs.fixed + common.total(costs.log, costs.segment, costs.segments)
         counted = counts_of(self.facts.usage, steps, common, heuristics).tokens
         if self.ledger.usage_ratio is None:
             counted = np.where(common.is_span.any(axis=0), counted, self.fixed)

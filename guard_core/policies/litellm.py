@@ -9,6 +9,7 @@ the library fails inside and returns the whole list (run with such messages).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -25,7 +26,7 @@ from guard_core.forms import Ends
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, ListMessage, roles_of, view_of
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, joined_view, roles_of
 from guard_core.policies.settings import (
     BEGINS_WITH_ANSWER,
     COUNT,
@@ -127,46 +128,49 @@ class TrimMessages(EditingPolicy):
         return np.asarray(prefix[_before_results(sizes.ledger)[sizes.at]] // CHARS_PER_TOKEN >= limit)
 
     def edited(self, steps: Steps) -> Edited | None:
-        columns = ViewColumns.of([self._view(steps.ledger, at, steps.limit) for at in steps.at.tolist()])
+        lists = [self._segments(steps.ledger, at, steps.limit) for at in steps.at.tolist()]
+        steps.ledger.look_up_changes(item for view in lists for item in view if isinstance(item, Span))
+        columns = ViewColumns.of([normal(joined_view(steps.ledger, view)) for view in lists])
         return None if columns is None else Edited(columns)
 
     def compact(self, request: ListRequest, state: Any) -> ListOutcome:
-        return ListOutcome(self._view(request.ledger, request.check.at, request.limit), state)
+        segments = self._segments(request.ledger, request.check.at, request.limit)
+        return ListOutcome(normal(joined_view(request.ledger, segments)), state)
 
-    def _view(self, ledger: Ledger, at: int, limit: int) -> View:
-        """What is sent over `at` events."""
-        stop = int(_before_results(ledger)[at])
+    def _segments(self, ledger: Ledger, at: int, limit: int) -> View:
+        """What is sent over `at` events, before its spans are joined."""
+        stop = _before_results(ledger).item(at)
         results = (Span(stop, at),) if stop < at else ()
         system, room = self._system(ledger, stop, limit)
         if system and not room:
             return system
         others = _shown_messages(ledger, system=False if system else None)
         newest = _newest(ledger, others, stop, room, only_texts=self.settings.null_content)
-        return (Span(0, at),) if newest is None else normal((*system, *newest, *results))
+        return (Span(0, at),) if newest is None else (*system, *newest, *results)
 
     def _system(self, ledger: Ledger, stop: int, limit: int) -> tuple[tuple[Segment, ...], int]:
         """The system messages as one, and the tokens that are left for the others; none where all of them are empty,
         which the library then takes for messages like others."""
         events, sums, _ = _shown_messages(ledger, system=True)
-        count = int(np.searchsorted(events, stop))
+        count = bisect_left(events, stop)
         if not sums[count]:
             return (), limit
-        empty = int(np.searchsorted(sums, 0, side="right")) - 1  # those at the beginning
-        chars = int(sums[count]) + count - empty - 1  # line breaks between the others
+        empty = bisect_right(sums, 0) - 1  # those at the beginning
+        chars = sums[count] + count - empty - 1  # line breaks between the others
         ending = shortened(chars, 0, limit)
         room = limit - ending.chars // CHARS_PER_TOKEN
         if count > 1:
             return (Synthetic("system messages", ending.chars, None, Role.SYSTEM),), room
-        return view_of(ledger, [ListMessage(int(events[0]), _form(ending, "text"))]), room
+        return (Span(events[0], events[0] + 1, _form(ending, "text")),), room
 
 
 class ShownMessages(NamedTuple):
     """The messages of the system, all others, or both: their events, prefix sums of their characters, and the places at
-    which one does not follow the one before in the log."""
+    which one does not follow the one before in the log; as plain numbers, for each request looks up a few of them."""
 
-    events: Ints
-    sums: Ints
-    breaks: Ints
+    events: list[int]
+    sums: list[int]
+    breaks: list[int]
 
 
 def _shown_messages(ledger: Ledger, *, system: bool | None) -> ShownMessages:
@@ -176,7 +180,8 @@ def _shown_messages(ledger: Ledger, *, system: bool | None) -> ShownMessages:
         chosen = (roles_of(ledger) == SYSTEM_ROLE) == system if system is not None else np.ones(ledger.event_count)
         prefix, events = COSTS.prefix(ledger), np.flatnonzero(chosen)
         sums = prefix_sums(prefix[events + 1] - prefix[events])
-        ledger.derived[key] = ShownMessages(events, sums, np.flatnonzero(np.diff(events) != 1) + 1)
+        breaks = np.flatnonzero(np.diff(events) != 1) + 1
+        ledger.derived[key] = ShownMessages(events.tolist(), sums.tolist(), breaks.tolist())
     shown: ShownMessages = ledger.derived[key]
     return shown
 
@@ -187,60 +192,58 @@ def _newest(
     """The newest of some messages before an event within some tokens, in order; those that do not fit are shortened
     where that helps. None where one would be that has no text as its content, and `only_texts` can be shortened."""
     events, sums, _ = shown
-    count = int(np.searchsorted(events, stop))
-    sums = sums[: count + 1]
+    count = bisect_left(events, stop)
 
     def fewest(tokens: int) -> int | None:
         """The fewest of the newest messages with so many tokens; None: all have fewer."""
-        first = int(np.searchsorted(sums, sums.item(-1) - CHARS_PER_TOKEN * tokens, side="right")) - 1
+        first = bisect_right(sums, sums[count] - CHARS_PER_TOKEN * tokens, 0, count + 1) - 1
         return count - first if first >= 0 else None
 
     enough, too_many = fewest(room - LEAST_ROOM), fewest(room + 1)
     # at least none, even where the system messages alone are over the limit, so that the room is less than nothing
     whole = max(0, min(count if enough is None else enough, count if too_many is None else too_many - 1))
-    used = sums.item(-1) - sums.item(count - whole)
-    older: list[ListMessage] = []
-    for event in events[: count - whole][::-1]:
+    used = sums[count] - sums[count - whole]
+    older: list[Span] = []
+    for place in range(count - whole - 1, -1, -1):
+        event = events[place]
         left = room - used // CHARS_PER_TOKEN
         if left <= LEAST_ROOM:
             break
-        size, text, what = _sizes(ledger, int(event))
+        size, text, what = sums[place + 1] - sums[place], *_text_of(ledger, event)
         form = ""
         if (used + size) // CHARS_PER_TOKEN > room:
-            if only_texts and size // CHARS_PER_TOKEN > left and not _is_text(ledger, int(event)):
+            if only_texts and size // CHARS_PER_TOKEN > left and not _is_text(ledger, event):
                 return None
             ending = shortened(text, size - text, left)
             size, form = size - text + ending.chars, _form(ending, what)
         if (used + size) // CHARS_PER_TOKEN <= room:
-            older.append(ListMessage(int(event), form))
+            older.append(Span(event, event + 1, form))
             used += size
-    return (*view_of(ledger, reversed(older)), *_spans(shown, count - whole, count))
+    return (*reversed(older), *_spans(shown, count - whole, count))
 
 
 def _spans(shown: ShownMessages, start: int, stop: int) -> tuple[Span, ...]:
     """Some messages as spans."""
     if start == stop:
         return ()
-    inside = shown.breaks[np.searchsorted(shown.breaks, start, side="right") : np.searchsorted(shown.breaks, stop)]
-    edges = [start, *inside.tolist(), stop]
-    return tuple(Span(int(shown.events[first]), int(shown.events[last - 1]) + 1) for first, last in pairwise(edges))
+    inside = shown.breaks[bisect_right(shown.breaks, start) : bisect_left(shown.breaks, stop)]
+    edges = [start, *inside, stop]
+    return tuple(Span(shown.events[first], shown.events[last - 1] + 1) for first, last in pairwise(edges))
 
 
-def _sizes(ledger: Ledger, event: int) -> tuple[int, int, str]:
-    """The characters of an event, those of its text alone, and which kind of part that is."""
-    prefix, (first, stop) = COSTS.prefix(ledger), ledger.part_starts[event : event + 2].tolist()
-    kinds, chars = ledger.parts["kind"][first:stop], ledger.parts["chars"][first:stop]
-    what = RESULT if roles_of(ledger)[event] == TOOL else TEXT
-    return (
-        int(prefix[event + 1] - prefix[event]),
-        int(chars[kinds == what].sum()),
-        "result" if what == RESULT else "text",
-    )
+def _text_of(ledger: Ledger, event: int) -> tuple[int, str]:
+    """The characters of an event's text alone, and which kind of part that is."""
+    if "litellm texts" not in ledger.derived:
+        kind, chars, is_result = ledger.parts["kind"], ledger.parts["chars"], roles_of(ledger) == TOOL
+        is_text = kind == np.where(is_result[ledger.parts["event"]], RESULT, TEXT)
+        ledger.derived["litellm texts"] = ledger.by_event(np.where(is_text, chars, 0)), is_result
+    texts, results = ledger.derived["litellm texts"]
+    return texts.item(event), "result" if results.item(event) else "text"
 
 
 def _is_text(ledger: Ledger, event: int) -> bool:
     """Is the content of a message a text in OpenAI's API: it is null beside calls alone, and a list with pictures."""
-    flags = int(ledger.events["flags"][event])
+    flags = ledger.events["flags"].item(event)
     return not flags & HAS_MEDIA and (bool(flags & HAS_TEXT) or not flags & HAS_CALL)
 
 

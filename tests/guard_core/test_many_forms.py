@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from guard_core.estimation.estimators import Heuristic
-from guard_core.forms import Arguments, WithoutCalls, get_form
-from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ledger
+from guard_core.forms import Arguments, Ends, WithoutCalls, get_form
+from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ints, Ledger
 from guard_core.policies.agno import COSTS, Headed
 from guard_core.policies.deepagents import MovedToFile
 from guard_core.policies.inspect_ai.edit import CallsAsTexts
@@ -67,15 +68,50 @@ def test_what_thousands_of_rewritten_events_cost_is_computed_once():
     many = Ledger.of(Session(events=(tool_result("wörter", id="1"),) * 12_000))
     asked_of = []
 
-    def number(alone: Ledger) -> int:
+    def number(alone: Ledger, form: str) -> Ints:
         asked_of.append(alone)
-        return 1
+        return np.ones(1, dtype=np.int64)
 
     for _ in range(2):
         for event in range(many.event_count):
             for key in "abc":
                 many.of_one(event, event + 1, f'compressed:{{"size":{event}}}', key, number)
     assert len(asked_of) == 3 * many.event_count
+
+
+ENDS = [
+    ("ends", (Ends(head=9, tail=5, marker=".."), Ends(head=1, marker="…"), Ends(over=50, tail=3), Ends(head=9_999))),
+    ("texts", (Ends(what="text", head=1, marker="."), Ends(what="text", tail=2), Ends(head=3, tail=3))),
+    ("parts", (Ends(which=(0,), head=3, marker="."), Ends(which=(0,), head=4, marker="."))),
+    ("kinds", (Ends(head=3), get_form('compressed:{"size":70}'), Headed(), get_form('replaced:{"excluded":["read"]}'))),
+]
+
+
+@pytest.mark.parametrize("forms", [forms for _, forms in ENDS], ids=[name for name, _ in ENDS])
+def test_events_in_forms_of_their_own_cost_together_what_each_costs(forms):
+    together, single = ledger(), ledger()
+    spans = [Span(event, event + 1, form.name) for event in range(together.event_count) for form in forms]
+    together.look_up_changes(spans)
+    assert Heuristic.of(together).segments(spans) == [Heuristic.of(single).segment(span) for span in spans]
+    assert [together.span(*key(span)) for span in spans] == [single.span(*key(span)) for span in spans]
+
+
+def key(span: Span) -> tuple[int, int, str]:
+    return span.start, span.stop, span.form
+
+
+def test_forms_that_are_looked_up_together_are_not_made_one_by_one():
+    many, asked_of = ledger(), []
+
+    def number(ledger: Ledger, form: str) -> Ints:
+        asked_of.append(ledger.event_count)
+        return ledger.in_form("bytes", form)
+
+    forms = [Ends(head=1 + event, marker="..").name for event in range(many.event_count)]
+    many.look_up([Span(event, event + 1, form) for event, form in enumerate(forms)], "bytes", number)
+    for event, form in enumerate(forms):
+        many.of_one(event, event + 1, form, "bytes", number)
+    assert asked_of == [many.event_count]
 
 
 def test_no_more_than_so_many_forms_have_columns_until_they_are_forgotten():

@@ -161,7 +161,7 @@ def test_requests_in_columns_are_priced_and_compared_as_one_by_one(session, poli
     views = [normal(sent.view(step)[0]) for step in steps.tolist()]
     assert sent.columns.views() == views
     assert sent.columns.contents.tolist() == [content_count(view) for view in views]
-    heuristics = costs.fixed + sent.columns.total(costs.log, costs.segment)
+    heuristics = costs.fixed + sent.columns.total(costs.log, costs.segment, costs.segments)
     assert heuristics.tolist() == sent.trace.columns["heuristic_sent"].tolist()
     counted = counts_of(usage, steps, sent.columns, heuristics)
     for step, view, heuristic in zip(steps.tolist(), views, heuristics.tolist(), strict=True):

@@ -105,7 +105,7 @@ class EditingPolicy(ListPolicy):
         done = held[acts] == 0
         views, acts = edited.views.at(done).normal(), acts[done]
         sent, contents = columns["heuristic_sent"].copy(), columns["contents_sent"].copy()
-        sent[acts] = costs.fixed + views.total(costs.log, costs.segment)
+        sent[acts] = costs.fixed + views.total(costs.log, costs.segment, costs.segments)
         contents[acts] = views.contents
         counts = _with_counts(asked.whole, acts, counts_of(run.usage, acts + asked.start, views, sent[acts]))
         last = counts_before(counts, asked.start, state.tokens, state.as_of)

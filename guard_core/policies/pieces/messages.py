@@ -200,15 +200,17 @@ class Costs:
         if isinstance(segment, Span):
             start, stop, form = segment.start, segment.stop, segment.form
             if form and self.is_local:
-                alone = ledger.of_one(
-                    *(start, stop, form, self.key), lambda alone: int(self.events(alone, alone.parts_in(form)).item())
-                )
+                alone = ledger.of_one(start, stop, form, self.key, self._in_form)
                 if alone is not None:
                     return alone
             prefix = self.prefix(ledger, form)
             return prefix.item(stop) - prefix.item(start)
         assert isinstance(segment, Synthetic)
         return self.inserted(segment)
+
+    def _in_form(self, ledger: Ledger, form: str) -> Ints:
+        """The costs of a ledger's events in a form."""
+        return self.events(ledger, ledger.parts_in(form))
 
     def message(self, ledger: Ledger, message: ListMessage) -> int:
         """One message."""

@@ -77,7 +77,7 @@ class ClearToolUses(ProviderPolicy, EditingPolicy):
         columns = ViewColumns.of(views)
         if columns is None:
             return None
-        heuristics = steps.costs.fixed + columns.total(steps.costs.log, steps.costs.segment)
+        heuristics = steps.costs.fixed + columns.total(steps.costs.log, steps.costs.segment, steps.costs.segments)
         tokens = heuristics if steps.usage is None else counts_of(steps.usage, steps.rows, columns, heuristics).tokens
         saved = steps.counted - np.where(tokens >= 0, tokens, heuristics)
         return Edited(columns, np.where((counts > 0) & (saved < self.settings.clear_at_least), TOO_LITTLE, 0))
