@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import msgspec
 import numpy as np
@@ -320,12 +321,15 @@ def _shrink(tokens: Ints, source: Ints, stop: int, share: float) -> None:
 
 def guesses_of(ledger: Ledger, ratios: Ratios) -> Guesses:
     """Estimates of the messages that recorded compactions inserted."""
-    guesses = []
-    for base in ledger.bases:
-        rows = {name: np.array(values, dtype=np.int64) for name, values in base.costs.items()}
-        estimates = np.rint(ratios.estimates(content_of(rows), rows["tool"]))
-        guesses.append(tuple(estimates.astype(np.int64).tolist()))
-    return tuple(guesses)
+    if not ledger.bases:
+        return ()
+    names = ledger.bases[0].costs
+    rows = {
+        name: np.array([value for base in ledger.bases for value in base.costs[name]], dtype=np.int64) for name in names
+    }
+    estimates = np.rint(ratios.estimates(content_of(rows), rows["tool"])).astype(np.int64).tolist()
+    ends = accumulate(len(base.costs["tool"]) for base in ledger.bases)
+    return tuple(tuple(estimates[start:stop]) for start, stop in pairwise([0, *ends]))
 
 
 def inserted_tokens(ledger: Ledger, tokens: Ints, overhead: int, guesses: Guesses, prologue: int) -> Guesses:
