@@ -9,7 +9,8 @@ the size of the definitions of tools and of an output schema in the library's co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
@@ -20,16 +21,18 @@ from guard_core.costs import CALL, HAS_RESULT, RESULT, TEXT, text_sizes
 from guard_core.errors import SummaryFailed
 from guard_core.events import Part, ToolResultPart, value_text
 from guard_core.forms import Removed, brings_form
-from guard_core.forms.base import Columns, PartColumns
+from guard_core.forms.base import MOST_KNOWN, Columns, PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.base import Check, Run
+from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes, summarised
 from guard_core.policies.pieces.messages import Costs, ListMessage, messages_of, parted_at, results_of, view_of
 from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.pieces.stages import Act, Asked, Given, StagedPolicy
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.requests import synthetic_text
 from guard_core.summaries.base import Summary
-from guard_core.trace import SUMMARISER_FAILED, Column, Pass
+from guard_core.trace import SUMMARISER_FAILED, Column, Head, Pass
 from guard_core.views import Span, Synthetic, View
 
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library asks its model
@@ -59,17 +62,26 @@ class Compressed(Edit, frozen=True):
     @property
     def written(self) -> str:
         """The text, or a note of its size."""
-        return synthetic_text(Synthetic("compressed result", self.size, self.text))
+        return _written(self.size, self.text)
 
     def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         return self.chosen(old)  # an answer may be as long as the result
 
     def sizes(self, parts: PartColumns) -> dict[str, Any]:
-        sizes = text_sizes(self.written)
+        sizes = _sizes_of(self.size, self.text)
         return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
 
     def part(self, part: ToolResultPart) -> Part:
         return msgspec.structs.replace(part, content=self.written)
+
+
+def _written(size: int, text: str | None) -> str:
+    return synthetic_text(Synthetic("compressed result", size, text))
+
+
+@lru_cache(MOST_KNOWN)
+def _sizes_of(size: int, text: str | None) -> dict[str, int]:
+    return text_sizes(_written(size, text))
 
 
 @brings_form
@@ -141,7 +153,21 @@ class Result(NamedTuple):
         return (self.place,) if self.place >= 0 else ()
 
 
-class CompressToolResults(ListPolicy):
+class Call(NamedTuple):
+    """A call of the model that compresses: the result that it was `given`, and the bytes of its answer."""
+
+    given: View
+    summary_bytes: int = 0
+    failed: bool = False
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the record says of it."""
+        empty = not self.failed and not self.summary_bytes
+        return {"summary_bytes": self.summary_bytes, "failed": self.failed, "empty": empty}
+
+
+class CompressToolResults(StagedPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "agno-compress-tool-results"
@@ -175,41 +201,72 @@ class CompressToolResults(ListPolicy):
         return np.asarray(many & (results > 0))
 
     def compact(self, request: ListRequest, state: AgnoMemory) -> ListOutcome:
-        """The answers are set all at once, as the library's asynchronous way does; the list is the same either way."""
-        ledger, left = request.ledger, list[int]()
-        results = _results(ledger, state, request.check.at)
-        first = results[0].event if results else request.check.at
-        before, rest = parted_at(request.view, first)
+        check = request.check
+        after, state, calls = self._compressed(check, check.step, request.view, check.at, state)
+        passes: tuple[Pass, ...] = tuple(request.passed(call.given, after, **call.facts) for call in calls)
+        return ListOutcome(after, state, passes, held=SUMMARISER_FAILED if after == request.view else 0)
+
+    def walks(self, ledger: Ledger, state: Any) -> bool:
+        return not self.settings.compress_token_limit
+
+    def searched(self, window: int) -> tuple[Costs, int]:
+        return RESULT_COUNT, self.settings.results_limit - 1
+
+    def more_than_log(self, ledger: Ledger, head: Head, state: Any, window: int) -> int:
+        """Without the results that are compressed."""
+        return len(state.left) - RESULT_COUNT.prefix(ledger).item(state.asked)
+
+    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int | None:
+        ledger, at = asked.ledger, asked.at.item(row)
+        view = head.at(ledger, at)
+        after, state, calls = self._compressed(asked.run, asked.start + row, view, at, state)
+        if after == view:  # all answers were empty
+            return None
+        costs = self.estimator(ledger)
+        given = [Given(call.given, 1, costs.contents(call.given), **call.facts) for call in calls]
+        return Act(self._head(after, at), state, given)
+
+    def noted_of(self, asked: Asked, heads: Sequence[Head], states: Sequence[Any], before: Ints) -> dict[str, Ints]:
+        ledger = asked.ledger
+        prefix = COSTS.prefix(ledger)
+        more = np.array([COSTS.view(ledger, head.view) - prefix.item(head.kept_from) for head in heads])
+        return {LIST_TOKENS.name: (more[before] + prefix[asked.at[: len(before)]]) // CHARS_PER_TOKEN}
+
+    def _compressed(
+        self, asked: Check | Run, step: int, view: View, at: int, state: AgnoMemory
+    ) -> tuple[View, AgnoMemory, list[Call]]:
+        """The list with its results compressed, the state, and the calls. The answers are set all at once, as the
+        library's asynchronous way does; the list is the same either way."""
+        ledger, left, calls = asked.ledger, list[int](), list[Call]()
+        results = _results(ledger, state, at)
+        first = results[0].event if results else at
+        before, rest = parted_at(view, first)
         messages = messages_of(rest)
-        asked: list[tuple[View, dict[str, Any]]] = []
         for result in results:
-            given = _only(ledger, result)
-            form, state, facts = self._answer(request, state, result, given)
-            asked.append((given, facts))
+            form, state, call = self._answer(asked, step, state, result)
+            calls.append(call)
             if form:
                 place = result.event - first
                 messages[place] = messages[place].joined(form)
             else:
                 left.append(result.row)
         after = view_of(ledger, messages, before)
-        passes: tuple[Pass, ...] = tuple(request.passed(given, after, **facts) for given, facts in asked)
-        state = msgspec.structs.replace(state, asked=request.check.at, left=tuple(left))
-        return ListOutcome(after, state, passes, held=SUMMARISER_FAILED if after == request.view else 0)
+        return after, msgspec.structs.replace(state, asked=at, left=tuple(left)), calls
 
-    def _answer(
-        self, request: ListRequest, state: AgnoMemory, result: Result, given: View
-    ) -> tuple[str, AgnoMemory, dict[str, Any]]:
-        """The form of a result after its call, the state, and what the record says of the call."""
+    def _answer(self, asked: Check | Run, step: int, state: AgnoMemory, result: Result) -> tuple[str, AgnoMemory, Call]:
+        """The form of a result after its call, the state, and the call."""
+        ledger = asked.ledger
+        given, budget = _only(ledger, result), self.settings.summary_budget
         try:
-            summary, asked = request.summarise(state, given, self.settings.summary_budget)
+            tokens = self.estimator(ledger).contents(given)
+            summary, after = summarised(asked, step, given, tokens, state, budget)
         except SummaryFailed:
-            after = msgspec.structs.replace(state, calls=state.calls + 1)
-            return Headed(result.which()).name, after, {"failed": True}
-        if request.check.summarizer.name == "recorded":  # of whole sessions: a result is not taken to grow by that
-            size = request.ledger.parts["bytes"].item(result.row)
+            failed = msgspec.structs.replace(state, calls=state.calls + 1)
+            return Headed(result.which()).name, failed, Call(given, failed=True)
+        if asked.summarizer.name == "recorded":  # of whole sessions: a result is not taken to grow by that
+            size = ledger.parts["bytes"].item(result.row)
             summary = Summary(min(summary.bytes, size), summary.text if summary.bytes <= size else None)
-        facts = {"summary_bytes": summary.bytes, "empty": not summary.bytes}
-        return _form(result, summary), cast(AgnoMemory, asked), facts
+        return _form(result, summary), cast(AgnoMemory, after), Call(given, summary.bytes)
 
 
 def _uncompressed(sizes: Sizes) -> Ints:

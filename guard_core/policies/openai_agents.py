@@ -122,7 +122,7 @@ class OpenAiAgents(ProviderPolicy, StagedPolicy):
         if not summary.bytes:
             return None
         after = msgspec.structs.replace(after, watermark=end, summary_bytes=summary.bytes)
-        return Act(self._head(shared(view, _behind(users, summary)), end), after, given)
+        return Act(self._head(shared(view, _behind(users, summary)), end), after, (given,))
 
     def noted_of_counts(self, counted: CountedRun) -> dict[str, Ints]:
         return {COUNT_SOURCE.name: np.where(counted.tokens >= 0, counted.source, 0)}

@@ -208,7 +208,7 @@ class Summarization(_Reducer):
         budget = self.settings.summary_budget
         summary, state, asked_for = asked.summarised(row, given, self.estimator(ledger), state, budget)
         message = Synthetic(SUMMARY, summary.bytes, summary.text, Role.MODEL)
-        return Act(Head((message,), cut), state, asked_for)
+        return Act(Head((message,), cut), state, (asked_for,))
 
     def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         rows, view = rows_of(request.ledger, request.view), request.view

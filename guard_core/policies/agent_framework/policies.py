@@ -254,7 +254,7 @@ class Summarization(AgentFrameworkPolicy):
             return None
         tokens = summary_tokens(message, at + state.added)
         state = msgspec.structs.replace(state, summary_bytes=message.bytes, inserted=(tokens,), added=state.added + 1)
-        return Act(Head((message,), cut), state, asked_for._replace(summary_bytes=message.bytes))
+        return Act(Head((message,), cut), state, (asked_for._replace(summary_bytes=message.bytes),))
 
 
 class ContextWindow(AgentFrameworkPolicy):

@@ -174,7 +174,7 @@ class AdkSlidingWindow(AdkCompaction, StagedPolicy):
         if not summary.bytes:
             return None
         after, state = self._covered(ledger, end, new, summary, asked_state)
-        return Act(self._head(shared(head.at(ledger, end), after), end), state, given)
+        return Act(self._head(shared(head.at(ledger, end), after), end), state, (given,))
 
     @property
     def compares(self) -> str:

@@ -95,7 +95,7 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         summary, state, asked_for = asked.summarised(
             row, given, self.estimator(ledger), state, self.settings.summary_budget
         )
-        return Act(Head((_message(summary),), first), _remembering(state, summary, first), asked_for)
+        return Act(Head((_message(summary),), first), _remembering(state, summary, first), (asked_for,))
 
     def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         at, head = request.check.at, self._list(state)

@@ -31,39 +31,41 @@ from guard_core.views import Span, View
 
 
 class Given(NamedTuple):
-    """What a summariser was given at an act, in messages (`contents`) and by the heuristic estimate (`tokens`), and the
-    bytes of its summary."""
+    """What a summariser was given in a call at an act, in messages (`contents`) and by the heuristic estimate
+    (`tokens`), and the bytes of its summary: it may have `failed`, or given an empty one."""
 
     view: View = ()
     contents: int = 0
     tokens: int = 0
     summary_bytes: int = 0
+    failed: bool = False
+    empty: bool = False
 
 
-NOTHING_GIVEN = Given()
+NO_CALL = (Given(),)
 
 
 class Act(NamedTuple):
     """What a library does at a step: how its list begins from there on, what is remembered (without the list and the
-    provider's count), and what a summariser was given."""
+    provider's count), and what a summariser was given in each of its calls."""
 
     head: Head
     state: Any
-    given: Given = NOTHING_GIVEN
+    given: Sequence[Given] = NO_CALL
 
 
 class Stages(NamedTuple):
     """How the list begins: `heads[0]` before the run, then one more after each act, which is at the row of the run that
     `rows` names. Of every head `messages` and `estimates` are what the list has more than the whole log, in messages
     and by the heuristic estimate; `summary_bytes` is the size of the stored summary, `watermarks` what it replaces
-    (None: the same all along). `given` is of each act, () where no summariser is asked."""
+    (None: the same all along). `given` is of each act what it was in its calls, () where no summariser is asked."""
 
     heads: Sequence[Head]
     rows: Ints
     messages: Ints
     estimates: Ints
     summary_bytes: Ints
-    given: Sequence[Given] = ()
+    given: Sequence[Sequence[Given]] = ()
     watermarks: Ints | None = None
 
 
@@ -161,7 +163,7 @@ class StagedPolicy(ListPolicy):
         prefix = own.prefix(ledger)
         places = np.flatnonzero(asked.looks >= 0)
         sums, looked = prefix[asked.looks[places]].tolist(), places.tolist()
-        heads, states, rows, given = [self._list(state)], [state], list[int](), list[Given]()
+        heads, states, rows, given = [self._list(state)], [state], list[int](), list[Sequence[Given]]()
         more = [self.more_than_log(ledger, heads[0], state, asked.run.window)]
         held, place = np.zeros(len(asked.at), dtype=np.int64), 0
         while (place := bisect_right(sums, most - more[-1], place)) < len(sums):
@@ -316,14 +318,14 @@ class StagedPolicy(ListPolicy):
         rows = [stages.rows + asked.start, at, stages.summary_bytes[:count], messages[:-1] + at]
         rows += [estimates[:-1] + costs.prefix[at], messages[1:] + at, estimates[1:] + costs.prefix[at], compared]
         numbers = zip(*(row.tolist() for row in rows), strict=True)
-        given = stages.given or [NOTHING_GIVEN] * count
+        given = stages.given or [NO_CALL] * count
         point = Point.END_OF_TURN.value if self._is_after_turns else ""
         for place, (step, at, summary_bytes, contents_in, decided, contents, sent, counted) in enumerate(numbers):
-            old, new, own = stages.heads[place], stages.heads[place + 1], given[place]
+            old, new = stages.heads[place], stages.heads[place + 1]
             yield CompactionRecord(
                 step=step,
                 reason=self.reason_of(counted, limit),
-                passes=(
+                passes=tuple(
                     Pass(
                         contents_in,
                         decided - fixed,
@@ -332,8 +334,11 @@ class StagedPolicy(ListPolicy):
                         own.summary_bytes,
                         contents,
                         sent,
+                        failed=own.failed,
+                        empty=own.empty,
                         summariser_view=own.view,
-                    ),
+                    )
+                    for own in given[place]
                 ),
                 before=old.at(ledger, at),
                 after=new.at(ledger, at),
