@@ -7,7 +7,7 @@ from guard_core.events import Event, Role, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.agno import agno_settings
-from guard_core.replay import replay
+from guard_core.replay import make_job, replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.base import Summary
@@ -111,3 +111,12 @@ def test_a_recorded_summary_of_a_whole_session_makes_no_result_longer():
     plain = replayed(FixedSummaries(50_000))
     assert trace.columns["heuristic_sent"].max() <= trace.columns["heuristic_built"].max()
     assert plain.columns["heuristic_sent"].max() > plain.columns["heuristic_built"].max()
+
+
+def test_what_it_does_in_a_run_of_steps_is_decided_at_once():
+    rounds = (event for _ in range(9) for event in (tool_call(), tool_result("r" * 600)))
+    log = session(user("u"), *rounds, calls=tuple(ModelCall(at=3 + 2 * number) for number in range(9)))
+    job = make_job(Ledger.of(log), get_policy(NAME), 10_000, summarizer=FixedSummaries(100))
+    run = job.policy.scan(job.run, 0, 9, job.policy.start())
+    assert run.columns["fired"].tolist() == [0, 0, 1] * 3
+    assert [len(record.passes) for record in run.compactions] == [3, 3, 3]
