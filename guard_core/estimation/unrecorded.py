@@ -51,13 +51,21 @@ class Unrecorded:
     def after(self, epoch: int) -> int:
         """What is expected after one recorded compaction: its files, and what those before it held besides theirs."""
         if self.exact[epoch]:
-            alike = [tokens for number, tokens, _ in self.measured if self.exact[number]]
-            return max(0, round(float(np.median(alike or [0]))))
+            return max(0, self._after_exact)
         files = self.restored[epoch]
-        if files < 0:
-            return self.tokens
+        return self.tokens if files < 0 else max(0, files + self._besides_files)
+
+    @cached_property
+    def _after_exact(self) -> int:
+        """The median after compactions of which the file has all that they left."""
+        alike = [tokens for number, tokens, _ in self.measured if self.exact[number]]
+        return round(float(np.median(alike or [0])))
+
+    @cached_property
+    def _besides_files(self) -> int:
+        """The median besides files that are attached by the rule."""
         rests = [tokens - self.restored[number] for number, tokens, _ in self.measured if self.restored[number] >= 0]
-        return max(0, files + round(float(np.median([*rests, self._usual_besides]))))
+        return round(float(np.median([*rests, self._usual_besides])))
 
     @cached_property
     def _usual_besides(self) -> int:
