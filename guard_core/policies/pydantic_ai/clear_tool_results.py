@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from guard_core.costs import CALL, RESULT, tool_key
 from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import place_in_event, tools_of
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import ListMessage, joined_view, until, view_of
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
@@ -52,12 +52,22 @@ class ClearMemory(ListMemory, frozen=True, omit_defaults=True):
 
 
 class Clearing(NamedTuple):
-    """What can be cleared of a log: the `rows` of results in the columns of parts, and the `whole` log with all of them
-    cleared. `untouched` says, where the first so many are cleared, up to which event the log is as in `whole`."""
+    """What can be cleared of a log: the `rows` of results in the columns of parts, their `events`, and the `whole` log
+    with all of them cleared. `untouched` says, where the first so many are cleared, up to which event the log is as in
+    `whole`; `cleared` how many of them are among the first so many results."""
 
     rows: Ints
+    events: Ints
     whole: View
     untouched: Ints
+    cleared: Ints
+
+
+class Pairs(NamedTuple):
+    """The rows of results whose call is known, in their order, and how many are `before` each event, and in all."""
+
+    rows: Ints
+    before: Ints
 
 
 class ClearToolResults(LimitedPolicy):
@@ -74,22 +84,26 @@ class ClearToolResults(LimitedPolicy):
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         """Over a limit, where a result is there that was not cleared."""
-        pairs = np.searchsorted(_pairs(sizes.ledger), sizes.ledger.part_starts[sizes.at])
-        is_left = pairs - self.settings.keep_pairs > sizes.state.done
+        is_left = _pairs(sizes.ledger).before[sizes.at] - self.settings.keep_pairs > sizes.state.done
         return np.asarray(super().acts(sizes, counted, limit) & is_left)
 
     def compact(self, request: ListRequest, state: ClearMemory) -> ListOutcome:
-        ledger = request.ledger
-        pairs, at = _pairs(ledger), request.check.at
-        count = int(np.searchsorted(pairs, ledger.part_starts[at])) - self.settings.keep_pairs
+        ledger, at = request.ledger, request.check.at
+        count = _pairs(ledger).before.item(at) - self.settings.keep_pairs
         after = self._cleared(ledger, count, at)
-        reclaimed = COSTS.view(ledger, request.view) // CHARS_PER_TOKEN - COSTS.view(ledger, after) // CHARS_PER_TOKEN
-        least = self.settings.min_clear_tokens
-        if after == request.view or (reclaimed < least and (least or self.settings.never_grows)):
+        if after == request.view or self._saves_too_little(request, after):
             return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
-        rows = self._clearing(ledger).rows
-        last = int(ledger.parts["event"][rows[np.searchsorted(rows, pairs[count - 1], side="right") - 1]])
+        clearing = self._clearing(ledger)
+        last = clearing.events.item(clearing.cleared.item(count) - 1)
         return ListOutcome(after, msgspec.structs.replace(state, done=count, last=last))
+
+    def _saves_too_little(self, request: ListRequest, after: View) -> bool:
+        """Is less reclaimed than has to be."""
+        least, ledger = self.settings.min_clear_tokens, request.ledger
+        if not least and not self.settings.never_grows:
+            return False
+        before, rest = (COSTS.view(ledger, view) // CHARS_PER_TOKEN for view in (request.view, after))
+        return before - rest < least
 
     def _excluded(self) -> list[int]:
         names = (name.strip() for name in self.settings.exclude_tools.split(","))
@@ -99,28 +113,31 @@ class ClearToolResults(LimitedPolicy):
         """The first `at` events of the log with the first `count` results cleared whose tools are not excluded, and the
         arguments of their calls where that is set."""
         clearing = self._clearing(ledger)
-        cleared = clearing.rows[: int(np.searchsorted(clearing.rows, _pairs(ledger)[count - 1], side="right"))]
-        if not len(cleared):
+        cleared = clearing.cleared.item(count)
+        if not cleared:
             return (Span(0, at),)
-        last = int(ledger.parts["event"][cleared[-1]]) + 1
-        split = min(int(clearing.untouched[len(cleared)]), last)
+        last = clearing.events.item(cleared - 1) + 1
+        split = min(clearing.untouched.item(cleared), last)
         if split == last:  # as nearly always: what comes behind is as it is in the log
             return joined_view(ledger, (*until(clearing.whole, split), Span(split, at)))
-        low = int(np.searchsorted(ledger.parts["event"][cleared], split))
-        return view_of(ledger, self._messages(ledger, cleared[low:], split, at), until(clearing.whole, split))
+        low = int(np.searchsorted(clearing.events[:cleared], split))
+        return view_of(
+            ledger, self._messages(ledger, clearing.rows[low:cleared], split, at), until(clearing.whole, split)
+        )
 
     def _clearing(self, ledger: Ledger) -> Clearing:
         """What can be cleared of a log, once for a ledger and the settings."""
         settings = self.settings
         key = (self.name, settings.exclude_tools, settings.clear_tool_inputs, settings.placeholder)
         if key not in ledger.derived:
-            pairs, events = _pairs(ledger), ledger.parts["event"]
-            rows = pairs[~np.isin(tools_of(ledger.parts)[pairs], self._excluded())]
+            pairs, events = _pairs(ledger).rows, ledger.parts["event"]
+            clears = ~np.isin(tools_of(ledger.parts)[pairs], self._excluded())
+            rows = pairs[clears]
             calls = ledger.parts["answers"][rows] if settings.clear_tool_inputs else rows
             first = np.minimum(events[rows], events[calls])
             untouched = np.append(np.minimum.accumulate(first[::-1])[::-1], ledger.event_count)
             whole = view_of(ledger, self._messages(ledger, rows, 0, ledger.event_count))
-            ledger.derived[key] = Clearing(rows, whole, untouched)
+            ledger.derived[key] = Clearing(rows, events[rows], whole, untouched, prefix_sums(clears.astype(np.int64)))
         clearing: Clearing = ledger.derived[key]
         return clearing
 
@@ -137,13 +154,14 @@ class ClearToolResults(LimitedPolicy):
         return messages
 
 
-def _pairs(ledger: Ledger) -> Ints:
-    """The rows of results whose call is known, in their order."""
+def _pairs(ledger: Ledger) -> Pairs:
+    """Those of a log."""
     if "answered results" not in ledger.derived:
         kinds, answers = ledger.parts["kind"], ledger.parts["answers"]
-        ledger.derived["answered results"] = np.flatnonzero((kinds == RESULT) & (answers >= 0))
-    rows: Ints = ledger.derived["answered results"]
-    return rows
+        rows = np.flatnonzero((kinds == RESULT) & (answers >= 0))
+        ledger.derived["answered results"] = Pairs(rows, np.searchsorted(rows, ledger.part_starts))
+    pairs: Pairs = ledger.derived["answered results"]
+    return pairs
 
 
 def _by_event(ledger: Ledger, rows: Ints, kind: int) -> dict[int, tuple[int, ...]]:
