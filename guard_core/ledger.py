@@ -344,7 +344,7 @@ class Ledger:
         return ledger
 
     def of_one(
-        self, start: int, stop: int, form: str, key: object, column: Callable[[Ledger, str], Ints]
+        self, start: int, stop: int, form: str, key: object, column: Callable[[Ledger, str], NDArray[Any]]
     ) -> int | None:
         """A number of one event in a form, from a `column` of its ledger as `alone` gives it, and found again by its
         key; None as there."""
@@ -362,7 +362,7 @@ class Ledger:
             self._numbers[start, form] = {**numbers, key: known}
         return known
 
-    def look_up(self, spans: Iterable[Span], key: object, column: Callable[[Ledger, str], Ints]) -> None:
+    def look_up(self, spans: Iterable[Span], key: object, column: Callable[[Ledger, str], NDArray[Any]]) -> None:
         """Find the numbers that `of_one` gives for many events in forms of their own at once, as far as these can be
         joined (`Form.of_each`); the others it makes one by one."""
         by_kind: dict[type[Form], dict[tuple[int, str], Form]] = {}
