@@ -8,8 +8,9 @@ from the moment an agent begins to post a batch to the first push after it that 
 says no number: where one takes longer than the agent waits between two batches, it also counts for the later batch, and
 the time is too short. Beside them are pages in a real browser, every second one with "Follow": measured is the time
 from the moment an agent begins to post a model call to the paint of a page that counts it, or of a followed one that
-shows it. Without Chromium there are none. `--seconds 3600` is the growth of an hour: memory and CPU are those of a
-server that has run for so long. Nothing fails here: figures for people.
+shows it. Without Chromium there are none. Of each kind of page the growth of its heap is printed, after its garbage is
+collected. `--seconds 3600` is the growth of an hour: memory and CPU are those of a server and pages that have run for
+so long. Nothing fails here: figures for people.
 """
 
 from __future__ import annotations
@@ -135,6 +136,20 @@ class Shown:
 
     agent: Agent
     page: Page
+    heap: float = 0.0  # megabytes before the first batch
+
+    def held(self) -> float:
+        """Megabytes of the page's heap, without garbage."""
+        protocol = self.page.context.new_cdp_session(self.page)
+        try:
+            protocol.send("HeapProfiler.collectGarbage")
+            return float(protocol.send("Runtime.getHeapUsage")["usedSize"]) / 2**20
+        finally:
+            protocol.detach()
+
+    def growth(self) -> float:
+        """Megabytes by which the heap has grown since the first batch."""
+        return self.held() - self.heap
 
     def delays(self) -> list[float]:
         """Seconds from the moment each model call was begun to be posted to the first paint that counts it."""
@@ -168,6 +183,8 @@ def pages_of(server: Running, agents: list[Agent]) -> Iterator[list[Shown]]:
                 )
                 page.reload()
             shown.append(Shown(agent, page))
+        for one in shown:
+            one.heap = one.held()
         yield shown
         browser.close()
 
@@ -198,6 +215,7 @@ def measure(server: Running, streams: int, rate: float, seconds: float, viewers:
         after = spent(server)
         counted = [delay for page in shown[::2] for delay in page.delays()]
         followed = [delay for page in shown[1::2] for delay in page.delays()]
+        growths = [[page.growth() for page in some] for some in (shown[::2], shown[1::2])]
     for viewer in watching:
         viewer.socket.close()
     for thread in listeners:
@@ -214,6 +232,9 @@ def measure(server: Running, streams: int, rate: float, seconds: float, viewers:
     print(f"pushes                             {sum(len(viewer.pushes) for viewer in watching):8,}, {viewers} viewers")
     print(f"CPU of the server                  {(after.server - before.server) / taken:8.2f} cores")
     print(f"CPU of the workers                 {(after.workers - before.workers) / taken:8.2f} cores")
+    for what, growth in zip(("pages", "followed pages"), growths, strict=True):
+        if growth:
+            print(f"{f'heap of {what}':<35}{max(growth):+8.1f} MB at most, aim 50 MB in an hour")
     print(f"memory                             {proportional(server.process.pid) - memory:+8.0f} MB, all processes")
 
 
