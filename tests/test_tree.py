@@ -30,6 +30,7 @@ ALL_PROJECTS = {
     "inspector.ingest.importing": "a worker resolves the job that it was handed",
     "inspector.ingest.live": "a worker takes over the lines that dead processes left, whosever they are",
     "inspector.ingest.spans": "as above, of spans",
+    "inspector.ingest.submitting": "a worker takes up what waits for its data folder, whosever it is",
     "inspector.ingest.uploads": "bytes are shared by projects; they go with the last one that has them",
     "inspector.jobs.assessing": "a worker does what is left to do, whosever it is",
     "inspector.jobs.estimating": "as above",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from guard_core.errors import GuardError
 from inspector.data_folder.durable import synced_commits
 from inspector.ingest import archives
-from inspector.ingest.importing import start_import, submit
+from inspector.ingest.submitting import start_import, submit
 from inspector.ingest.uploads import Received, add_log, safe_folder, safe_name
 from inspector.models import Import, Project
 from inspector.models.recordings import WAL

@@ -11,26 +11,22 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
-from django.db import Error, connection, transaction
-from django.db.models import QuerySet
+from django.db import Error, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from guard_core import recordings
 from guard_core.errors import GuardError, RecordingError, UnknownFormat
 from guard_core.sessions import Session as CoreSession
-from guard_core.sessions import Sourced
 from guard_core.windows.models import window_of
-from inspector.data_folder.uncertain import uncertain
 from inspector.figures.first_look import look_of
 from inspector.ingest.continuation import Continuation
 from inspector.ingest.counting import OWN_PROCESS_FROM, LongerSession, ReadSession, SameSession, count_file
 from inspector.ingest.reading.messages import Done
 from inspector.ingest.reading.reader import BATCH, Options
-from inspector.ingest.uploads import Received, drop_unused, keep
-from inspector.jobs import hints, queue
-from inspector.jobs.leased import LeasedJob
-from inspector.models import Import, Project, Recording, Session, SpanBatch
+from inspector.ingest.submitting import CANCELLED, IMPORTS, Report, end, may_be_here
+from inspector.jobs import hints
+from inspector.models import Import, Recording, Session, SpanBatch
 from inspector.models.windows import stated_window
 from inspector.project.trouble import DISK_FULL, trouble_of
 from inspector.storage import deleting
@@ -38,8 +34,6 @@ from inspector.webhooks import arising
 
 log = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
-CANCELLED = "Cancelled. Nothing was stored."
 ELSEWHERE_PAUSE = timedelta(hours=1)  # ours: a worker that has the bytes takes the import up before (`take_up`)
 AWAITED_FOR = timedelta(days=7)  # ours: a server that is down for longer is taken not to come back
 BYTES_MISSING = "the bytes of this file are not in the data folder (DATA_DIR)"
@@ -65,134 +59,12 @@ class Pace(NamedTuple):
 PACE = Pace()
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an import reports to the user, apart from the sessions themselves."""
-
-    format: str
-    label: str
-    facts: dict[str, int]
-    lines: int
-    folded: int
-    skipped: dict[str, int]
-    problem_count: int
-    problems: tuple[recordings.Problem, ...] = ()
-    sessions: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()  # sessions that were here already
-    extended: tuple[str, ...] = ()  # those of them that are longer now
-    steps: int = 0
-    reported: int = 0
-    window: Sourced | None = None
-    left_out: int = 0  # sessions above the limit
-    seconds: float = 0.0
-    reading: int = 0  # READING of the version that read the file
-
-
 class Cancelled(Exception):
     """The user asked to stop, or another worker took the import over."""
 
 
-def submit(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Import:
-    """The import of these bytes into a project: the one that brought their session, the one under way, or a new one.
-
-    A session that was taken off the list comes back. `window`: tokens, by the user; then the file is read again.
-    """
-    try:
-        with uncertain(received.place), transaction.atomic():
-            recording = keep(project, received)
-            return _known(recording, window) or _enqueue(recording, received.name, strict=strict, window=window)
-    finally:
-        received.path.unlink(missing_ok=True)
-
-
-def sessions_of(job: Import) -> QuerySet[Session]:
-    """The sessions that an import brought, those off the list too; a newer file may have continued them since."""
-    report = report_of(job)
-    return Session.objects.of(job.project_id).filter(pk__in=report.sessions if report else (), ordinal__gte=0)
-
-
-def report_of(job: Import) -> Report | None:
-    """The report of an import that has ended; None before."""
-    return msgspec.json.decode(job.report, type=Report) if job.report else None
-
-
-def only_session_of(job: Import) -> Session | None:
-    """The session that an import brought, where it is the only one and nothing was left out."""
-    report = report_of(job)
-    if report is None or report.problem_count or len(report.sessions) != 1:
-        return None
-    return sessions_of(job).filter(pk=report.sessions[0], deleted=None).first()
-
-
-def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
-    """Put another reading of a stored recording into the queue."""
-    with transaction.atomic():
-        return _enqueue(recording, recording.name, strict=strict, window=window)
-
-
-def _known(recording: Recording, window: int | None) -> Import | None:
-    imports = recording.imports.order_by("-created")
-    if window is None and (under_way := imports.filter(state__in=Import.UNDER_WAY).first()):
-        return under_way
-    done = imports.filter(state=Import.State.DONE).first()
-    restored = done is not None and sessions_of(done).update(deleted=None)
-    return done if restored and window is None else None
-
-
-def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
-    """Job and queue entry in one transaction: neither can be there without the other."""
-    imports = Import.objects.of(recording.project_id)
-    job = imports.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
-    IMPORTS.enqueue(job)
-    return job
-
-
-def cancel_import(job: Import) -> None:
-    """End an import now. A worker that is reading it notices at its next note, and cannot store anything any more."""
-    _end(Import.objects.row(job).filter(state__in=Import.UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
-    hints.send(job.pk)
-
-
-def _end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
-    """End an import without a session: who sees that it ended finds nothing of the file any more."""
-    with transaction.atomic():
-        if not mine.update(state=state, finished=timezone.now(), **more):
-            return False
-        if job.recording_id is not None:
-            drop_unused(job.recording_id)
-    return True
-
-
 TITLE_CHARS, SHOWN_ID = 200, 8  # of a row, and of the name that an agent gave a session
 TRIED_LENIENTLY = 1_000_000  # bytes of a damaged file that is read once more, in some hundredths of a second
-
-
-class Imports(LeasedJob[Import]):
-    """The jobs that read recordings."""
-
-    kind = "import_recording"
-    model = Import
-    silence = LEASE
-    fresh = {"phase": "received", "done": 0}
-    begun = {"phase": "parsed", "done": 0}
-    priority_again = 10  # a file that was begun before does not wait a second time
-
-    def give_up(self, row: Import, mine: QuerySet[Import]) -> bool:
-        message = f"The worker died {row.attempts} times while it read this file. Nothing was stored."
-        failed = _end(mine, row, Import.State.FAILED, message=message)
-        deleting.ensure_purged()
-        return failed
-
-    def take_up(self) -> None:
-        """Queue the imports that wait for a worker with their bytes, where this one has them: it looks next."""
-        waiting = Import.unscoped.filter(state=Import.State.RECEIVED, phase=Import.ELSEWHERE)
-        for job in waiting.select_related("recording"):
-            if _may_be_here(job):
-                with transaction.atomic():
-                    if waiting.filter(pk=job.pk).update(**self.fresh):
-                        queue.enqueue(self.kind, str(job.pk), priority=self.priority_again)
-
-
-IMPORTS = Imports()
 
 
 def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, Pace], Watch] | None = None) -> None:
@@ -205,7 +77,7 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
         return
     job = Import.unscoped.select_related("recording").get(pk=job_id)
     watch = (watching or Watch)(job, lease, pace)
-    if not _may_be_here(job):
+    if not may_be_here(job):
         _leave_to_others(job, watch)
         return
     try:
@@ -239,11 +111,6 @@ def _leave_to_others(job: Import, watch: Watch) -> None:
     else:
         IMPORTS.hand_back(str(job.pk), timezone.now() + ELSEWHERE_PAUSE, phase=Import.ELSEWHERE)
     hints.send(job.pk)
-
-
-def _may_be_here(job: Import) -> bool:
-    """Are the bytes in this data folder, or nowhere: on SQLite server and workers share one."""
-    return job.recording is None or job.recording.path.is_file() or connection.vendor == "sqlite"
 
 
 def _clean_up(watch: Watch) -> None:
@@ -315,7 +182,7 @@ class Watch:
         self.note(phase=name, **self._progress())
 
     def end(self, state: str, **more: Any) -> None:
-        _end(self._mine(), self.job, state, **more)
+        end(self._mine(), self.job, state, **more)
 
     def close(self, report: Report) -> None:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""

@@ -39,7 +39,7 @@ from guard_core.recordings.formats.otlp.spans import (
 )
 from guard_core.recordings.reading import fields
 from inspector.ingest import uploads
-from inspector.ingest.importing import submit
+from inspector.ingest.submitting import submit
 from inspector.jobs import queue
 from inspector.models import Import, Project, Session, SpanBatch, SpanPlace
 from inspector.storage.compression import compressed, decompressed

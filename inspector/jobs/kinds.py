@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from inspector.ingest import live, spans
-from inspector.ingest.importing import IMPORTS, run_import
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import IMPORTS
 from inspector.jobs import recounting
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.jobs.estimating import TOKEN_COUNTS

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from inspector.ingest import live, spans
-from inspector.ingest.importing import IMPORTS
+from inspector.ingest.submitting import IMPORTS
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import silent
 from inspector.jobs.kinds import LEASED, SLICED

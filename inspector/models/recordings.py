@@ -79,7 +79,7 @@ class Import(LeasedRun):
     line = models.BigIntegerField(null=True)
     column = models.BigIntegerField(null=True)
     first_look = models.TextField(blank=True, default="")  # JSON of figures.first_look.Look, while the file is read
-    report = models.TextField(blank=True, default="")  # JSON of ingest.importing.Report
+    report = models.TextField(blank=True, default="")  # JSON of ingest.submitting.Report
 
     class Meta:
         indexes = [models.Index(fields=["state", "heartbeat"])]

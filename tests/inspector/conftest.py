@@ -21,7 +21,8 @@ from django.test.client import ClientHandler
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
-from inspector.ingest.importing import PACE, Pace, run_import, submit
+from inspector.ingest.importing import PACE, Pace, run_import
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Project, default_project
 from inspector.models.projects import DEFAULT_SLUG

@@ -16,7 +16,8 @@ from django.utils import timezone
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
 from inspector.data_folder.sweeping import sweep_daily
-from inspector.ingest.importing import run_import, submit
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import keep, receive
 from inspector.jobs import estimating, indexing
 from inspector.models import (

@@ -29,7 +29,8 @@ from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import ByteSource
 from inspector.data_folder.opening import open_folder
 from inspector.ingest.companions import ImportOutcome, add, arranged, bring
-from inspector.ingest.importing import report_of, run_import
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import report_of
 from inspector.ingest.uploads import Received, receive
 from inspector.jobs.indexing import index_everything
 from inspector.management.checks import WITHOUT_PAGES

@@ -21,7 +21,7 @@ from guard_core.errors import GuardError
 from guard_core.recordings.formats import native
 from guard_core.simulator.flow import Simulation, play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario
-from inspector.ingest.importing import submit
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.jobs.leased import LeasedJob
 from inspector.models import Import, Project

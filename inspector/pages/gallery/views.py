@@ -16,7 +16,7 @@ from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES
 from guard_core.simulator.flow import play
 from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
 from inspector.figures.flow import drawing
-from inspector.ingest.importing import only_session_of
+from inspector.ingest.submitting import only_session_of
 from inspector.ingest.waiting import settled
 from inspector.models import Import, Session
 from inspector.models.gallery import GalleryRun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inspector.ingest.importing import Report
+from inspector.ingest.submitting import Report
 from inspector.models import Session
 from inspector.pages.shared.numbers import DASH
 from inspector.pages.shared.parts import in_order

@@ -11,14 +11,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from inspector.figures.first_look import picture
-from inspector.ingest.importing import (
-    AWAITED_FOR,
-    cancel_import,
-    only_session_of,
-    report_of,
-    sessions_of,
-    start_import,
-)
+from inspector.ingest.importing import AWAITED_FOR
+from inspector.ingest.submitting import cancel_import, only_session_of, report_of, sessions_of, start_import
 from inspector.ingest.uploads import lacks_log
 from inspector.models import Import
 from inspector.pages.errors.views import plain

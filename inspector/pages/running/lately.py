@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
-from inspector.ingest.importing import report_of
+from inspector.ingest.submitting import report_of
 from inspector.models import Import, Project, Session, SpanBatch, Stream
 
 SHOWN = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from inspector.ingest.importing import report_of
+from inspector.ingest.submitting import report_of
 from inspector.models import Import, Session
 
 SUB_AGENTS = "links between this session and its sub-agents"

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from inspector.ingest.importing import only_session_of
+from inspector.ingest.submitting import only_session_of
 from inspector.models import Import
 
 

@@ -16,7 +16,7 @@ from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from guard_core.windows.window import parse_window
 from inspector.ingest.companions import ImportOutcome, add, arranged, bring, placed
-from inspector.ingest.importing import submit
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import Received, receive, safe_folder, safe_name, take
 from inspector.ingest.waiting import Wait, settled
 from inspector.models import Import, Project

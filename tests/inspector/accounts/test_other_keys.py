@@ -19,7 +19,8 @@ from django.utils import timezone
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from inspector.accounts import access, invitations, keys
-from inspector.ingest.importing import run_import, submit
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import (
     ApiKey,

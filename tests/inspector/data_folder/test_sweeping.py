@@ -13,7 +13,7 @@ from django.db import Error
 from inspector.data_folder.durable import CHECKS
 from inspector.data_folder.sweeping import sweep_alone, sweep_daily
 from inspector.data_folder.uncertain import NOTE
-from inspector.ingest.importing import submit
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Recording, Session, default_project
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.ingest import growth, importing, uploads
+from inspector.ingest import growth, importing, submitting, uploads
 from inspector.ingest.continuation import Continuation
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import Import, Project, Session, SessionChunk, default_project
@@ -27,11 +27,11 @@ def chat(turns: int, last: str = "") -> bytes:
 
 
 def upload(content: bytes, project: Project | None = None) -> Session:
-    job = importing.submit(project or default_project(), uploads.receive([content], "growing.jsonl"))
+    job = submitting.submit(project or default_project(), uploads.receive([content], "growing.jsonl"))
     importing.run_import(str(job.pk))
     job.refresh_from_db()
     assert job.state == Import.State.DONE, job.message
-    return importing.sessions_of(job).get()
+    return submitting.sessions_of(job).get()
 
 
 def chunk_digests(row: Session) -> dict[tuple[str, int], bytes]:
@@ -115,7 +115,7 @@ def test_nothing_is_appended_to_a_session_that_has_changed_since_it_was_compared
 
 def test_the_same_file_again_changes_nothing():
     first = upload(chat(LONG))
-    job = importing.start_import(first.recording)
+    job = submitting.start_import(first.recording)
     importing.run_import(str(job.pk))
     again = Session.unscoped.get()
     assert (again.pk, again.revision, again.assessed_by) == (first.pk, first.revision, first.assessed_by)

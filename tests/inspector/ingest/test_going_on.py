@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from inspector.ingest import continuation, importing
+from inspector.ingest import continuation, importing, submitting
 from inspector.models import Event, Payload, Session, default_project
 from inspector.storage import convert, deleting, texts
 from inspector.storage.assessment import assess
@@ -184,7 +184,7 @@ def test_an_older_file_that_is_read_again_brings_nothing_new(bring, again):
     old = bring(library(**TWO), "agent.db")
     bring(library(**MORE), "agent.db")
     if again:
-        importing.run_import(str(importing.start_import(old.recording).pk))
+        importing.run_import(str(submitting.start_import(old.recording).pk))
     else:
         bring(library(**TWO), "agent.db", window=50_000)
     assert sorted((row.source_id, row.events) for row in Session.unscoped.all()) == [("one", 2), ("two", 3)]

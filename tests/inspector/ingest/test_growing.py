@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from inspector.ingest import importing, uploads
+from inspector.ingest import importing, submitting, uploads
 from inspector.models import Import, Recording, Session, default_project
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
@@ -19,7 +19,7 @@ def chat(turns: int) -> bytes:
 
 
 def upload(turns: int) -> Session:
-    job = importing.submit(default_project(), uploads.receive([chat(turns)], "growing.jsonl"))
+    job = submitting.submit(default_project(), uploads.receive([chat(turns)], "growing.jsonl"))
     importing.run_import(str(job.pk))
     job.refresh_from_db()
     assert job.state == Import.State.DONE, job.message
@@ -68,7 +68,7 @@ def called(number: int) -> bytes:
 
 def test_a_trace_that_is_told_its_conversation_in_the_end_stays_one_session():
     def stored(content: bytes) -> Session:
-        job = importing.submit(default_project(), uploads.receive([content], "trace.jsonl"))
+        job = submitting.submit(default_project(), uploads.receive([content], "trace.jsonl"))
         importing.run_import(str(job.pk))
         return Session.unscoped.get()
 

@@ -14,17 +14,8 @@ from django_tasks_db.models import DBTaskResult
 
 from guard_core.ledger import Ledger
 from guard_core.recordings.formats.native.format import write
-from inspector.ingest.importing import (
-    BYTES_MISSING,
-    IMPORTS,
-    NO_WORKER,
-    Report,
-    Watch,
-    cancel_import,
-    run_import,
-    start_import,
-    submit,
-)
+from inspector.ingest.importing import BYTES_MISSING, NO_WORKER, Watch, run_import
+from inspector.ingest.submitting import IMPORTS, Report, cancel_import, start_import, submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import recovery
 from inspector.jobs.leased import MAX_ATTEMPTS

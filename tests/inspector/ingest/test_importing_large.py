@@ -14,9 +14,10 @@ from guard_core import recordings
 from guard_core.simulator.big_files import write_claude_code
 from inspector.figures.first_look import picture
 from inspector.ingest.growth import LEAST_STORED
-from inspector.ingest.importing import PACE, Report, Watch, cancel_import
+from inspector.ingest.importing import PACE, Watch
 from inspector.ingest.reading import reader
 from inspector.ingest.reading.messages import Batch
+from inspector.ingest.submitting import Report, cancel_import
 from inspector.models import Import, Payload, Recording, Session, default_project
 from inspector.storage import convert, deleting, search, texts
 from inspector.storage.query_words import parse

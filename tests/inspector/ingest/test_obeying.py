@@ -14,8 +14,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from guard_core.simulator.big_files import write_claude_code
-from inspector.ingest.importing import Watch, cancel_import, run_import, submit
+from inspector.ingest.importing import Watch, run_import
 from inspector.ingest.reading import reader
+from inspector.ingest.submitting import cancel_import, submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Session, default_project
 from inspector.storage import texts

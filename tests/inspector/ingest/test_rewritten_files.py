@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from guard_core.simulator.flow import Simulation, Turn
-from inspector.ingest import importing
+from inspector.ingest import importing, submitting
 from inspector.jobs import indexing
 from inspector.models import Event, Payload, Recording, Session, default_project
 from inspector.pages.gallery import runs
@@ -104,8 +104,8 @@ def test_older_files_go_with_their_session(bring, django_capture_on_commit_callb
 def test_a_failed_reading_of_an_older_file_takes_nothing_away(bring):
     first = bring(export(2), "a.json")
     bring(export(3), "a.json")
-    job = importing.start_import(first.recording)
-    importing.cancel_import(job)
+    job = submitting.start_import(first.recording)
+    submitting.cancel_import(job)
     assert first.recording.path.exists()
     assert Recording.unscoped.count() == 2
 
@@ -128,8 +128,8 @@ def test_a_shorter_copy_is_the_longer_session(bring, django_capture_on_commit_ca
     paths = [bring(export(3)).recording.path, (shorter := bring(export(2))).recording.path]
     row = Session.unscoped.get()
     assert row.events == 6
-    assert importing.report_of(shorter).sessions == importing.report_of(shorter).known == (str(row.pk),)
-    assert importing.report_of(shorter).extended == ()
+    assert submitting.report_of(shorter).sessions == submitting.report_of(shorter).known == (str(row.pk),)
+    assert submitting.report_of(shorter).extended == ()
     assert bring(export(2)).pk == shorter.pk
     bring(export(4))
     assert Session.unscoped.get().events == 8
@@ -312,7 +312,7 @@ def test_sessions_that_changed_places_in_a_file_that_is_read_again_stay_themselv
     keys = dict(Session.unscoped.values_list("source_id", "pk"))
     for name, place in (("one", 7), ("two", 0), ("one", 1)):
         Session.unscoped.filter(source_id=name).update(ordinal=place)
-    again = importing.start_import(job.recording)
+    again = submitting.start_import(job.recording)
     importing.run_import(str(again.pk))
     assert dict(Session.unscoped.values_list("source_id", "pk")) == keys
     assert dict(Session.unscoped.values_list("source_id", "ordinal")) == {"one": 0, "two": 1}

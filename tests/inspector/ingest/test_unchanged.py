@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from inspector.ingest.importing import report_of
+from inspector.ingest.submitting import report_of
 from inspector.models import Session, default_project
 from inspector.storage import deleting
 

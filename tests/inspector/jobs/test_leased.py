@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from inspector.ingest.importing import IMPORTS, submit
+from inspector.ingest.submitting import IMPORTS, submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import queue
 from inspector.jobs.leased import MAX_ATTEMPTS

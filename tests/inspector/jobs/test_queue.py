@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
-from inspector.ingest.importing import submit
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import kinds, queue, recovery, slices
 from inspector.models import Import, Session, default_project

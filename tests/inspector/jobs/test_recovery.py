@@ -11,8 +11,9 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from inspector.data_folder import sweeping
-from inspector.ingest import importing
-from inspector.ingest.importing import run_import, submit
+from inspector.ingest import submitting
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import recovery, slices
 from inspector.models import GalleryRun, Import, Session, default_project
@@ -38,7 +39,7 @@ def long_ago(model=Import, **values) -> None:
     model.unscoped.update(created=moment, **values)
 
 
-@pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE, sweeps.LEASE, making.LEASE])
+@pytest.mark.parametrize("lease", [submitting.LEASE, runs.LEASE, sweeps.LEASE, making.LEASE])
 def test_the_times_add_up_to_less_than_the_promise(lease):
     noticed = lease.total_seconds() + worker.HEARTBEAT_EVERY + worker.LOOK_EVERY_PIPED
     assert noticed > serving.RESTART_AFTER + START + worker.HEARTBEAT_EVERY  # the new worker is there before
@@ -46,7 +47,7 @@ def test_the_times_add_up_to_less_than_the_promise(lease):
     assert worker.HEARTBEAT_EVERY * worker.RESUME_EVERY + slices.SLICE_LEASE.total_seconds() <= PROMISE
 
 
-@pytest.mark.parametrize("lease", [importing.LEASE, runs.LEASE, sweeps.LEASE, making.LEASE])
+@pytest.mark.parametrize("lease", [submitting.LEASE, runs.LEASE, sweeps.LEASE, making.LEASE])
 def test_a_worker_may_miss_three_beats(lease):
     assert lease.total_seconds() > worker.HEARTBEAT_EVERY * 4
 

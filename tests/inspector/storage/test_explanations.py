@@ -8,7 +8,8 @@ from guard_core.findings import Facts
 from guard_core.packing import encode
 from guard_core.recordings.formats import native
 from guard_core.rules import explain
-from inspector.ingest.importing import run_import, submit
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import Project, RuleExplanation, RuleSetting, Session, default_project
 from inspector.storage import explanations

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from inspector.ingest.importing import submit
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Session, default_project
 

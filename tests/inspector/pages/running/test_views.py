@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from inspector.ingest import importing, uploads
+from inspector.ingest import importing, submitting, uploads
 from inspector.models import Import, Project, Session, SpanBatch, Stream, default_project
 from inspector.pages.running.lately import growing
 from inspector.pages.running.views import QUIET
@@ -96,7 +96,7 @@ def upload(turns: int, name: str = "growing.jsonl") -> None:
         line = {"type": role, "uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None}
         line |= {"sessionId": name, "timestamp": f"2026-01-01T00:00:{number:02}.000Z", "message": message}
         lines.append(json.dumps(line).encode() + b"\n")
-    job = importing.submit(default_project(), uploads.receive(lines, name), strict=False)
+    job = submitting.submit(default_project(), uploads.receive(lines, name), strict=False)
     importing.run_import(str(job.pk))
     assert Import.unscoped.get(pk=job.pk).state == Import.State.DONE
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from inspector.ingest.importing import report_of, run_import
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import report_of
 from inspector.models import Import, Session
 from tests.recordings.damaged import HEAD
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from inspector.ingest.importing import run_import, submit
+from inspector.ingest.importing import run_import
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import Project, Session, WatchedPlace, default_project
 from inspector.pages.watching.choosing import MOST_PLACES, NotWatched, checked
