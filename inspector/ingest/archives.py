@@ -1,14 +1,14 @@
 """A ZIP archive that is no recording itself: the folder in it, unpacked into files with names of our own.
 
 Names of entries say where a file lay; none becomes a path. All is unpacked, counted and checked before anything of it
-is imported.
+is imported (`unpacking`).
 """
 
 from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,7 @@ NESTED = "a ZIP archive inside a ZIP archive, which is not unpacked: import it b
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
-class Member(NamedTuple):
+class UnpackedFile(NamedTuple):
     """A file of an archive: its path in there, and its bytes, or why there are none."""
 
     path: str
@@ -65,40 +65,34 @@ def _holds_more(path: Path) -> bool:
     return bool(folders) and not all(name.startswith(folders) or _is_of_macos(name) for name in names)
 
 
-def unpacked(archive: Received) -> list[Member]:
+def unpacked(archive: Path, name: str, folder: Path, reading: Callable[[int, int], None]) -> list[UnpackedFile]:
     """The files in an archive in the order of their paths, those that are one session together as an archive again.
 
-    The caller drops what it does not take over. Raises LimitExceeded (entries, or bytes above MAX_UPLOAD_BYTES) and
-    DamagedRecording (broken, encrypted, a name outside the folder, no file); then nothing is left of it.
+    They go to a folder that the caller removes. `reading` hears how many of the packed bytes are unpacked, and of how
+    many. Raises LimitExceeded (entries, or bytes above MAX_UPLOAD_BYTES) and DamagedRecording (broken, encrypted, a
+    name outside the folder, no file).
     """
-    most = settings.MAX_UPLOAD_BYTES
+    most, size = settings.MAX_UPLOAD_BYTES, archive.stat().st_size
     # A log may repeat itself: only the bytes of all entries count, and their limit is met first.
     limits = Limits(inflated_bytes=most + 2 * MIB, inflation_ratio=most)
-    members: list[Member] = []
-    try:
-        with archive.path.open("rb") as stream:
-            entries = ZipEntries(stream, archive.size, limits)
-            if entries.damage:
-                raise DamagedRecording("the ZIP archive is damaged or cut off: pack the folder again")
-            total = _Total(most)
-            for path, entry in sorted(_places(entries.entries, Path(archive.name).stem).items()):
-                if stat.S_ISLNK(entry.mode):
-                    members.append(Member(path, None, LINK))
-                elif (received := _received(total.counted(entries.blocks(entry.name)), path)) is not None:
-                    members.append(_unless_nested(path, received))
-        if not members:
-            raise DamagedRecording("the ZIP archive holds no file with anything in it")
-        return _sessions_together(members)
-    except BaseException:
-        drop(members)
-        raise
-
-
-def drop(members: Iterable[Member]) -> None:
-    """Remove what was not taken over."""
-    for member in members:
-        if member.received is not None:
-            member.received.drop()
+    files: list[UnpackedFile] = []
+    with archive.open("rb") as stream:
+        entries = ZipEntries(stream, size, limits)
+        if entries.damage:
+            raise DamagedRecording("the ZIP archive is damaged or cut off: pack the folder again")
+        total, packed = _Total(most), 0
+        for path, entry in sorted(_places(entries.entries, Path(name).stem).items()):
+            if stat.S_ISLNK(entry.mode):
+                files.append(UnpackedFile(path, None, LINK))
+                continue
+            file = _received(total.counted(entries.blocks(entry.name)), path, folder)
+            if file is not None:
+                files.append(_unless_nested(path, file))
+            packed += entry.packed
+            reading(packed, size)
+    if not files:
+        raise DamagedRecording("the ZIP archive holds no file with anything in it")
+    return _sessions_together(files, folder)
 
 
 class _Total:
@@ -157,52 +151,43 @@ def _is_of_macos(path: str) -> bool:
     return path.startswith("__MACOSX/")
 
 
-def _received(blocks: Iterator[bytes], path: str) -> Received | None:
-    """An entry as a file in the incoming folder; None for an empty one."""
+def _received(blocks: Iterator[bytes], path: str, folder: Path) -> Received | None:
+    """An entry as a file in a folder; None for an empty one."""
     first = next((block for block in blocks if block), None)
-    return None if first is None else receive(chain([first], blocks), path)
+    return None if first is None else receive(chain([first], blocks), path, folder)
 
 
-def _unless_nested(path: str, received: Received) -> Member:
+def _unless_nested(path: str, received: Received) -> UnpackedFile:
     """A file of an archive; its bytes go where it is another archive to unpack."""
-    try:
-        nested = is_folder(received.path)
-    except BaseException:
-        received.drop()
-        raise
-    if not nested:
-        return Member(path, received)
+    if not is_folder(received.path):
+        return UnpackedFile(path, received)
     received.drop()
-    return Member(path, None, NESTED)
+    return UnpackedFile(path, None, NESTED)
 
 
-def _sessions_together(members: list[Member]) -> list[Member]:
+def _sessions_together(files: list[UnpackedFile], folder: Path) -> list[UnpackedFile]:
     """Each session that lies in several files as one archive, as `import` and the page make it of a folder."""
-    by_path = {member.path: member for member in members if member.received is not None}
-    together: list[Member] = []
-    try:
-        for folder, inside in session_folders(by_path).items():
-            pieces = {path: member.received.path for path in inside if (member := by_path.pop(path)).received}
-            together.append(_packed(folder, pieces))
-    except BaseException:
-        drop(together)
-        raise
-    finally:
-        drop(member for member in members if member.received is not None and member.path not in by_path)
-    left = [member for member in members if member.received is None or member.path in by_path]
-    return sorted([*left, *together], key=lambda member: member.path)
+    by_path = {file.path: file.received for file in files if file.received is not None}
+    together = []
+    for place, inside in session_folders(by_path).items():
+        together.append(_packed(place, {path: by_path[path].path for path in inside}, folder))
+        for path in inside:
+            by_path.pop(path).drop()
+    left = [file for file in files if file.received is None or file.path in by_path]
+    return sorted([*left, *together], key=lambda file: file.path)
 
 
-def _packed(folder: str, pieces: dict[str, Path]) -> Member:
+def _packed(place: str, pieces: dict[str, Path], folder: Path) -> UnpackedFile:
     """The files of a session as one archive, below the name of their folder; one that is too large is left aside."""
-    around, _, name = folder.rpartition("/")
-    path = Path(settings.INCOMING_DIR) / uuid4().hex
+    around, _, name = place.rpartition("/")
+    path = folder / uuid4().hex
     start = len(around) + 1 if around else 0
     try:
-        pack_files({place[start:]: piece for place, piece in pieces.items()}, path, Limits())
+        pack_files({inner[start:]: piece for inner, piece in pieces.items()}, path, Limits())
         with path.open("rb") as file:
-            return Member(f"{folder}.zip", receive(iter(lambda: file.read(CHUNK), b""), f"{name}.zip"))
+            received = receive(iter(lambda: file.read(CHUNK), b""), f"{name}.zip", folder)
     except LimitExceeded as error:
-        return Member(f"{folder}.zip", None, str(error))
+        return UnpackedFile(f"{place}.zip", None, str(error))
     finally:
         path.unlink(missing_ok=True)
+    return UnpackedFile(f"{place}.zip", received)

@@ -3,20 +3,18 @@
     arranged([("a", "state.db"), ("a", "state.db-wal"), ("a/tool-results", "x.txt")])
     -> [Unit(0, wal=1), Unit(2, aside="…")]
 
-Decided by name and folder alone, before a byte is read. `add` then imports one of them, `bring` also the folder that
-a ZIP archive holds.
+Decided by name and folder alone, before a byte is read. `add` then imports one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from guard_core.errors import GuardError
 from inspector.data_folder.durable import synced_commits
 from inspector.ingest import archives
-from inspector.ingest.submitting import start_import, submit
-from inspector.ingest.uploads import Received, add_log, safe_folder, safe_name
+from inspector.ingest.submitting import Inside, start_import, submit
+from inspector.ingest.uploads import Received, add_log
 from inspector.models import Import, Project
 from inspector.models.recordings import WAL
 
@@ -53,56 +51,36 @@ def arranged(files: Sequence[Place]) -> list[Unit]:
     return units
 
 
-def add(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+def add(
+    project: Project,
+    received: Received,
+    *,
+    strict: bool = True,
+    window: int | None = None,
+    unpacks: bool = False,
+    inside: Inside | None = None,
+) -> Import:
     """The import of one recording into a project; its bytes are on the disk when this returns. A log that is new or
-    has grown makes its database be read again."""
+    has grown makes its database be read again. `unpacks`, `inside` and what is raised are those of `submit`."""
     try:
         with synced_commits():
             recording = add_log(project, received)
             if recording is not None:
-                return start_import(recording, strict=strict, window=window)
-            return submit(project, received, strict=strict, window=window)
+                return start_import(recording, strict=strict, window=window, inside=inside)
+            return submit(project, received, strict=strict, window=window, unpacks=unpacks, inside=inside)
     finally:
         received.drop()
 
 
-def bring(
-    project: Project, received: Received, *, strict: bool = True, window: int | None = None
-) -> Iterator[ImportOutcome]:
-    """What becomes of a file that was given by itself. A ZIP archive that is no recording is the folder in it. Raises
-    as `archives.unpacked`, before anything is imported."""
+def bring(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+    """The import of a file that was given by itself. A ZIP archive that is no recording is to be unpacked: then a
+    worker imports the folder in it."""
     try:
-        members = archives.unpacked(received) if archives.is_folder(received.path) else None
+        unpacks = archives.is_folder(received.path)
     except BaseException:
         received.drop()
         raise
-    if members is None:
-        yield ImportOutcome(received.name, job=add(project, received, strict=strict, window=window))
-        return
-    received.drop()
-    try:
-        yield from _all_of(project, members, strict=strict, window=window)
-    finally:
-        archives.drop(members)
-
-
-def _all_of(
-    project: Project, members: list[archives.Member], *, strict: bool, window: int | None
-) -> Iterator[ImportOutcome]:
-    places = [(folder, name) for folder, _, name in (member.path.rpartition("/") for member in members)]
-    for unit in arranged(places):
-        member, shown = members[unit.file], safe_folder(members[unit.file].path)
-        received, name = member.received, safe_name(places[unit.file][1])
-        if received is None or unit.aside:
-            yield ImportOutcome(name, shown, aside=unit.aside or member.aside)
-        else:
-            log = None if unit.wal is None else members[unit.wal].received
-            try:
-                job = add(project, received._replace(wal=log), strict=strict, window=window)
-            except GuardError as error:
-                yield ImportOutcome(name, shown, refused=str(error))
-            else:
-                yield ImportOutcome(name, shown, job=placed(job, shown))
+    return add(project, received, strict=strict, window=window, unpacks=unpacks)
 
 
 def placed(job: Import, folder: str) -> Import:

@@ -19,12 +19,16 @@ from guard_core import recordings
 from guard_core.errors import GuardError, RecordingError, UnknownFormat
 from guard_core.sessions import Session as CoreSession
 from guard_core.windows.models import window_of
+from inspector.data_folder.durable import synced_commits
 from inspector.figures.first_look import look_of
+from inspector.ingest import archives
 from inspector.ingest.continuation import Continuation
 from inspector.ingest.counting import OWN_PROCESS_FROM, LongerSession, ReadSession, SameSession, count_file
 from inspector.ingest.reading.messages import Done
 from inspector.ingest.reading.reader import BATCH, Options
-from inspector.ingest.submitting import CANCELLED, IMPORTS, Report, end, may_be_here
+from inspector.ingest.submitting import IMPORTS, Cancelled, Report, end, may_be_here
+from inspector.ingest.unpacking import add_all, own_folder
+from inspector.ingest.uploads import drop_unused
 from inspector.jobs import hints
 from inspector.models import Import, Recording, Session, SpanBatch
 from inspector.models.windows import stated_window
@@ -43,6 +47,7 @@ NO_WORKER = (
 )
 
 
+ARCHIVE = "zip"  # the format of an archive that is none itself
 READING = 15  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
 
 
@@ -57,10 +62,6 @@ class Pace(NamedTuple):
 
 
 PACE = Pace()
-
-
-class Cancelled(Exception):
-    """The user asked to stop, or another worker took the import over."""
 
 
 TITLE_CHARS, SHOWN_ID = 200, 8  # of a row, and of the name that an agent gave a session
@@ -81,9 +82,9 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
         _leave_to_others(job, watch)
         return
     try:
-        _read_and_store(job, watch)
+        _do(job, watch)
     except Cancelled:
-        watch.end(Import.State.CANCELLED, message=CANCELLED)
+        watch.end(Import.State.CANCELLED, message=f"Cancelled. {job.what_stays}")
     except GuardError as error:
         _fail(watch, error)
     except MemoryError as error:
@@ -224,12 +225,34 @@ def _leaves_nothing(recording: Recording | None) -> bool:
         return True
 
 
-def _read_and_store(job: Import, watch: Watch) -> None:
-    recording = job.recording
-    if recording is None:
+def _do(job: Import, watch: Watch) -> None:
+    return _take_apart(job, watch) if job.unpacks else _read_and_store(job, watch)
+
+
+def _take_apart(job: Import, watch: Watch) -> None:
+    """Add the files of an archive, which is not needed any more once all of them are on the disk."""
+    recording = _present(job)
+    with own_folder(job, watch.lease) as folder:
+        files = archives.unpacked(recording.path, recording.name, folder, watch.reading)
+        watch.phase("indexed")
+        members = add_all(job, watch.lease, files, watch.reading)
+    seconds = round(time.monotonic() - watch.started, 3)
+    with synced_commits():
+        watch.close(Report(ARCHIVE, "ZIP archive", {}, 0, 0, {}, 0, seconds=seconds, reading=READING, members=members))
+    drop_unused(recording.pk)
+
+
+def _present(job: Import) -> Recording:
+    """The recording of an import, with its bytes. Raises Cancelled, RecordingError."""
+    if job.recording is None:
         raise Cancelled
-    if not recording.path.is_file():
+    if not job.recording.path.is_file():
         raise RecordingError(BYTES_MISSING)
+    return job.recording
+
+
+def _read_and_store(job: Import, watch: Watch) -> None:
+    recording = _present(job)
     continuation = Continuation(recording)
     look = partial(_look_first, recording, watch)
     options = Options(str(recording.path), job.strict, job.window, batch=watch.pace.batch)

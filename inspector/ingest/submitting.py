@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from guard_core import recordings
@@ -20,7 +21,34 @@ from inspector.models import Import, Project, Recording, Session
 from inspector.storage import deleting
 
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
-CANCELLED = "Cancelled. Nothing was stored."
+
+
+class Cancelled(Exception):
+    """The user asked to stop, or another worker took the import over."""
+
+
+class Inside(NamedTuple):
+    """Where a file comes from that lay in a ZIP archive: the import that takes it out, as long as its worker holds
+    this lease, and the folder."""
+
+    archive: Import
+    lease: str
+    folder: str
+
+    def check(self) -> None:
+        """Until the end of the transaction the archive's import cannot be cancelled. Raises Cancelled where it was."""
+        if not IMPORTS.held(self.archive.pk, self.lease).update(heartbeat=Now()):
+            raise Cancelled
+
+
+class Member(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a file of an archive: its import, or why it is left aside or refused."""
+
+    name: str
+    folder: str
+    job: str = ""  # primary key
+    aside: str = ""
+    refused: str = ""
 
 
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,17 +71,32 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     left_out: int = 0  # sessions above the limit
     seconds: float = 0.0
     reading: int = 0  # READING of the version that read the file
+    members: tuple[Member, ...] = ()  # of an archive that was unpacked
 
 
-def submit(project: Project, received: Received, *, strict: bool = True, window: int | None = None) -> Import:
+def submit(
+    project: Project,
+    received: Received,
+    *,
+    strict: bool = True,
+    window: int | None = None,
+    unpacks: bool = False,
+    inside: Inside | None = None,
+) -> Import:
     """The import of these bytes into a project: the one that brought their session, the one under way, or a new one.
 
     A session that was taken off the list comes back. `window`: tokens, by the user; then the file is read again.
+    `unpacks`: it is a ZIP archive of files to import. Raises Cancelled where that of the archive it comes from was.
     """
     try:
         with uncertain(received.place), transaction.atomic():
-            recording = keep(project, received)
-            return _known(recording, window) or _enqueue(recording, received.name, strict=strict, window=window)
+            if inside is not None:
+                inside.check()
+            recording = keep(project, received, to_unpack=unpacks)
+            if (job := _known(recording, window, unpacks)) is not None:
+                return job
+            how = {"strict": strict, "window": window, "unpacks": unpacks}
+            return _enqueue(recording, received.name, inside, **how)
     finally:
         received.path.unlink(missing_ok=True)
 
@@ -77,14 +120,18 @@ def only_session_of(job: Import) -> Session | None:
     return sessions_of(job).filter(pk=report.sessions[0], deleted=None).first()
 
 
-def start_import(recording: Recording, *, strict: bool = False, window: int | None = None) -> Import:
-    """Put another reading of a stored recording into the queue."""
+def start_import(
+    recording: Recording, *, strict: bool = False, window: int | None = None, inside: Inside | None = None
+) -> Import:
+    """Put another reading of a stored recording into the queue. Raises Cancelled as `submit`."""
     with transaction.atomic():
-        return _enqueue(recording, recording.name, strict=strict, window=window)
+        if inside is not None:
+            inside.check()
+        return _enqueue(recording, recording.name, inside, strict=strict, window=window)
 
 
-def _known(recording: Recording, window: int | None) -> Import | None:
-    imports = recording.imports.order_by("-created")
+def _known(recording: Recording, window: int | None, unpacks: bool) -> Import | None:
+    imports = recording.imports.filter(unpacks=unpacks).order_by("-created")
     if window is None and (under_way := imports.filter(state__in=Import.UNDER_WAY).first()):
         return under_way
     done = imports.filter(state=Import.State.DONE).first()
@@ -92,25 +139,32 @@ def _known(recording: Recording, window: int | None) -> Import | None:
     return done if restored and window is None else None
 
 
-def _enqueue(recording: Recording, name: str, *, strict: bool, window: int | None) -> Import:
+def _enqueue(recording: Recording, name: str, inside: Inside | None, **how: Any) -> Import:
     """Job and queue entry in one transaction: neither can be there without the other."""
+    if inside is not None:
+        how |= {"archive": inside.archive, "folder": inside.folder}
     imports = Import.objects.of(recording.project_id)
-    job = imports.create(recording=recording, name=name, strict=strict, window=window, total=recording.size)
+    job = imports.create(recording=recording, name=name, total=recording.size, **how)
     IMPORTS.enqueue(job)
     return job
 
 
 def cancel_import(job: Import) -> None:
-    """End an import now. A worker that is reading it notices at its next note, and cannot store anything any more."""
-    end(Import.objects.row(job).filter(state__in=Import.UNDER_WAY), job, Import.State.CANCELLED, message=CANCELLED)
+    """End an import now, and what waits of an archive. A worker that is reading it notices at its next note, and
+    cannot store anything any more."""
+    mine = Import.objects.row(job).filter(state__in=Import.UNDER_WAY)
+    end(mine, job, Import.State.CANCELLED, message=f"Cancelled. {job.what_stays}")
     hints.send(job.pk)
 
 
 def end(mine: QuerySet[Import], job: Import, state: str, **more: Any) -> bool:
-    """End an import without a session: who sees that it ended finds nothing of the file any more."""
+    """End an import without a session: who sees that it ended finds nothing of the file any more. What else of its
+    archive waits ends with it."""
     with transaction.atomic():
         if not mine.update(state=state, finished=timezone.now(), **more):
             return False
+        for member in job.members.filter(state__in=Import.UNDER_WAY):
+            cancel_import(member)
         if job.recording_id is not None:
             drop_unused(job.recording_id)
     return True
@@ -127,7 +181,7 @@ class Imports(LeasedJob[Import]):
     priority_again = 10  # a file that was begun before does not wait a second time
 
     def give_up(self, row: Import, mine: QuerySet[Import]) -> bool:
-        message = f"The worker died {row.attempts} times while it read this file. Nothing was stored."
+        message = f"The worker died {row.attempts} times while it read this file. {row.what_stays}"
         failed = end(mine, row, Import.State.FAILED, message=message)
         deleting.ensure_purged()
         return failed

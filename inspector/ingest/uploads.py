@@ -94,9 +94,10 @@ def take(file: UploadedFile[Any], name: str) -> Received:
     return Received(path, digest, size, safe_name(name))
 
 
-def receive(chunks: Iterable[bytes], name: str) -> Received:
-    """Copy the bytes in. Raises RecordingError for nothing at all, LimitExceeded above MAX_UPLOAD_BYTES."""
-    path = Path(settings.INCOMING_DIR) / uuid4().hex
+def receive(chunks: Iterable[bytes], name: str, folder: Path | None = None) -> Received:
+    """Copy the bytes in, to the incoming folder or one in it. Raises RecordingError for nothing at all, LimitExceeded
+    above MAX_UPLOAD_BYTES."""
+    path = (folder or Path(settings.INCOMING_DIR)) / uuid4().hex
     digest = hashlib.sha256()
     size = 0
     try:
@@ -123,9 +124,9 @@ def _check_size(size: int) -> None:
         raise LimitExceeded(f"the file is larger than the limit of {limit:,} bytes (setting MAX_UPLOAD_BYTES)")
 
 
-def keep(project: Project, received: Received) -> Recording:
+def keep(project: Project, received: Received, *, to_unpack: bool = False) -> Recording:
     """The recording of a project with these bytes, its row locked until the end of the transaction; the file is in its
-    place.
+    place. One that is only kept until it is unpacked needs no room in the quota: what is in it does.
 
     A database without its log is part of one that has a log: then it is that recording.
     """
@@ -135,7 +136,8 @@ def keep(project: Project, received: Received) -> Recording:
         known = _known(project, received.sha256, wal)
         if known is not None:
             break
-        _check_quota(project, received.size)
+        if not to_unpack:
+            _check_quota(project, received.size)
         try:
             with transaction.atomic():
                 known = Recording.objects.of(project).create(
@@ -164,8 +166,10 @@ def _check_quota(project: Project, size: int) -> None:
 
 
 def used_bytes(project: Project) -> int:
-    """What the recordings of a project take, in bytes."""
-    return int(Recording.objects.of(project).aggregate(sum=Sum("size"))["sum"] or 0)
+    """What the recordings of a project take, in bytes, without archives that are still to be unpacked."""
+    unpacked = Import.objects.of(project).filter(unpacks=True, state__in=Import.UNDER_WAY, recording__isnull=False)
+    recordings = Recording.objects.of(project).exclude(pk__in=unpacked.values("recording"))
+    return int(recordings.aggregate(sum=Sum("size"))["sum"] or 0)
 
 
 def _known(project: Project, sha256: str, wal: str) -> Recording | None:

@@ -60,7 +60,7 @@ def stored_at(sha256: str, wal_sha256: str = "") -> str:
 
 
 class Import(LeasedRun):
-    """One reading of a recording: a job with progress, a lease and a report.
+    """One reading of a recording, or the unpacking of a ZIP archive: a job with progress, a lease and a report.
 
     The recording is gone (None) when nothing could be read: then nothing of the file is kept.
     """
@@ -71,6 +71,9 @@ class Import(LeasedRun):
     recording = models.ForeignKey(Recording, models.SET_NULL, null=True, related_name="imports")
     name = models.CharField(max_length=200)
     folder = models.CharField(max_length=400, blank=True, default="")  # where it lay in the folder that was dropped
+    # What took this file out of a ZIP archive; that one has no sessions itself, and no bytes when all are taken out.
+    archive = models.ForeignKey("self", models.SET_NULL, null=True, related_name="members")
+    unpacks = models.BooleanField(default=False)  # the archive of a folder: it brings an import for each file in there
     strict = models.BooleanField(default=False)
     window = models.BigIntegerField(null=True)  # tokens, given by the user at upload
     phase = models.CharField(max_length=12, default="received")
@@ -93,6 +96,14 @@ class Import(LeasedRun):
     @property
     def ended(self) -> bool:
         return self.state in (self.State.DONE, self.State.FAILED, self.State.CANCELLED)
+
+    @property
+    def what_stays(self) -> str:
+        """What is stored of an import that did not end well: of an archive, what another worker had imported."""
+        before = self.members.filter(state=self.State.DONE).count()
+        if not before:
+            return "Nothing was stored."
+        return f"{before:,} {'file' if before == 1 else 'files'} of the archive had been imported before."
 
     @property
     def left_aside(self) -> bool:

@@ -108,7 +108,7 @@ async function send(files, mode, loose = [], earlier = { notices: [], imports: [
   if (told.aside.length || told.refused.length || files.some((item) => item.path) || told.imports.length > files.length) {
     line.textContent = `Reading ${title} …`;
     bar.removeAttribute("value");
-    await ended(told.imports, control.signal);
+    await ended(told, control.signal);
   }
   able(true);
   if (control.signal.aborted) {
@@ -150,15 +150,22 @@ function underWay(item) {
   return item.state === "received" || item.state === "running";
 }
 
-// Until each import has ended, or a minute is over: only then is it known what in a folder is not a session.
-async function ended(imports, signal) {
+// Until each import has ended, or a minute is over: only then is it known what in a folder is not a session. An archive that
+// has been unpacked gives way to its files.
+async function ended(told, signal) {
   const end = Date.now() + WAIT_FOR_ALL;
-  for (const item of imports) {
+  for (let index = 0; index < told.imports.length; index += 1) {
+    const item = told.imports[index];
     while (underWay(item) && !signal.aborted && Date.now() < end) {
       const address = new URL("status", new URL(item.report, location.href));
       const answer = await fetch(address, { headers: { Accept: "application/json" }, signal }).catch(() => null);
       if (answer?.ok) Object.assign(item, await answer.json());
       if (underWay(item)) await new Promise((resolve) => { setTimeout(resolve, ASK_EVERY); });
+    }
+    if (item.members?.imports.length) {
+      told.aside.push(...item.members.aside);
+      told.imports.splice(index, 1, ...item.members.imports);
+      index -= 1;
     }
   }
 }

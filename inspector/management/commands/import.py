@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
@@ -28,9 +29,10 @@ from guard_core.recordings.reading.folders import pack, session_folders
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.source import ByteSource
 from inspector.data_folder.opening import open_folder
-from inspector.ingest.companions import ImportOutcome, add, arranged, bring
+from inspector.ingest.companions import add, arranged, bring
 from inspector.ingest.importing import run_import
 from inspector.ingest.submitting import report_of
+from inspector.ingest.unpacking import outcomes_of
 from inspector.ingest.uploads import Received, receive
 from inspector.jobs.indexing import index_everything
 from inspector.management.checks import WITHOUT_PAGES
@@ -107,22 +109,35 @@ class Command(BaseCommand):
             if not given.named and not whole and not is_session(given.path):
                 yield self._say(given.path, "skipped", "not a supported format")
                 return
-            for outcome in self._brought(given, options):
-                place = given.path / outcome.folder / outcome.name if outcome.folder else given.path
-                yield self._outcome(place, outcome)
+            yield from self._outcomes(given.path, self._brought(given, options))
         except (GuardError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             yield self._say(given.path, "refused", str(reason))
 
-    def _outcome(self, path: Path, outcome: ImportOutcome) -> str:
-        """Read what was added, unless it is here already."""
-        if outcome.job is None:
-            return self._say(path, "skipped" if outcome.aside else "refused", outcome.aside or outcome.refused)
-        if outcome.job.ended:
-            return self._say(path, "known", "is here already")
-        with Heartbeat(str(outcome.job.pk)), Progress(self, path, outcome.job):
-            run_import(str(outcome.job.pk))
-            job = ended(outcome.job)
+    def _outcomes(self, path: Path, job: Import) -> Iterator[str]:
+        """Read what was added, unless it is here already; of an archive, what is in it."""
+        if job.ended:
+            yield self._say(path, "known", "is here already")
+            return
+        with Heartbeat(str(job.pk)), Progress(self, path, job):
+            run_import(str(job.pk))
+            job = ended(job)
+        if job.state != Import.State.DONE or not job.unpacks:
+            yield self._outcome(path, job)
+            return
+        read: set[UUID] = set()
+        for outcome in outcomes_of(job):
+            place = path / outcome.folder / outcome.name
+            if outcome.job is not None and outcome.job.pk in read:
+                yield self._say(place, "known", "is here already")
+            elif outcome.job is not None:
+                read.add(outcome.job.pk)
+                yield from self._outcomes(place, outcome.job)
+            else:
+                yield self._say(place, "skipped" if outcome.aside else "refused", outcome.aside or outcome.refused)
+
+    def _outcome(self, path: Path, job: Import) -> str:
+        """Say what became of a recording."""
         if job.state == Import.State.DONE and job.recording is not None:
             return self._say(path, "imported", f"{job.recording.format}, {_sessions(job)}")
         if job.left_aside:
@@ -131,15 +146,12 @@ class Command(BaseCommand):
         offer = ". With --lenient, damaged lines are skipped" if job.mendable else ""
         return self._say(path, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
-    def _brought(self, given: Given, options: dict[str, Any]) -> Iterator[ImportOutcome]:
+    def _brought(self, given: Given, options: dict[str, Any]) -> Import:
         received = self._received(given, options["lenient"])
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))
-        strict, window = not options["lenient"], options["window"]
-        if given.named:
-            yield from bring(self.project, received, strict=strict, window=window)
-        else:
-            yield ImportOutcome(received.name, job=add(self.project, received, strict=strict, window=window))
+        bring_in = bring if given.named else add
+        return bring_in(self.project, received, strict=not options["lenient"], window=options["window"])
 
     def _received(self, given: Given, lenient: bool) -> Received:
         if given.storage is not None:

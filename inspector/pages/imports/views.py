@@ -16,12 +16,13 @@ from inspector.ingest.submitting import cancel_import, only_session_of, report_o
 from inspector.ingest.uploads import lacks_log
 from inspector.models import Import
 from inspector.pages.errors.views import plain
-from inspector.pages.imports import choosing
+from inspector.pages.imports import choosing, members
 from inspector.pages.shared.import_answer import answer_of, wants_json
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.undo import undo
 from inspector.storage import deleting
 
+ARCHIVE_PHASES = {"received": "received", "parsed": "unpacking", "indexed": "adding the files"}
 PHASES = {"received": "received", "parsed": "reading", "counted": "counting tokens", "indexed": "storing"}
 MAX_LISTED = 100  # sessions named on the report page; its script shows the others as one asks for them
 
@@ -92,12 +93,13 @@ def _context(job: Import) -> dict[str, Any]:
     report = report_of(job)
     sessions = sessions_of(job).filter(deleted=None).order_by("ordinal", "pk")
     rows = [choosing.row(session, report) for session in sessions] if report else []
-    names = list(PHASES)
+    phases = ARCHIVE_PHASES if job.unpacks else PHASES
+    names = list(phases)
     read = _read(job) if report else {}
     recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
     places = [
-        (word, "done" if n < reached else "now" if n == reached else "") for n, word in enumerate(PHASES.values())
+        (word, "done" if n < reached else "now" if n == reached else "") for n, word in enumerate(phases.values())
     ]
     return {
         "job": job,
@@ -109,6 +111,7 @@ def _context(job: Import) -> dict[str, Any]:
         "known_words": choosing.known_words(report) if report else "",
         "listed": ",".join(row["id"] for row in rows[:MAX_LISTED]),
         "phases": places,
+        "members": members.context_of(job) if job.unpacks else None,
         "wal_missing": report is not None and recording is not None and lacks_log(recording),
         "skipped": sorted(report.skipped.items(), key=lambda item: -item[1]) if report else [],
         "read": read,

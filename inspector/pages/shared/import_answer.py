@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 
+from inspector.ingest.companions import ImportOutcome
 from inspector.ingest.submitting import only_session_of
+from inspector.ingest.unpacking import outcomes_of
 from inspector.models import Import
 
 
@@ -18,9 +21,9 @@ def address_of(job: Import) -> str:
 
 
 def answer_of(job: Import) -> dict[str, Any]:
-    """How far it is, and what is wrong with its file."""
+    """How far it is, and what is wrong with its file; of an archive that has been taken apart, its files as well."""
     failed = job.state == Import.State.FAILED
-    return {
+    answer = {
         "name": job.name,
         "state": job.state,
         "url": address_of(job),
@@ -32,6 +35,18 @@ def answer_of(job: Import) -> dict[str, Any]:
         "mendable": job.mendable,
         "aside": job.left_aside,
     }
+    return answer | ({"members": answer_of_all(outcomes_of(job))} if job.unpacks and job.ended else {})
+
+
+def answer_of_all(outcomes: Sequence[ImportOutcome]) -> dict[str, Any]:
+    """The imports of several files, and the files that are not imported, with the reason; those of a folder are not
+    mistakes."""
+    aside = [
+        {"name": outcome.name, "folder": outcome.folder, "reason": outcome.aside or outcome.refused}
+        for outcome in outcomes
+        if outcome.job is None
+    ]
+    return {"imports": [answer_of(outcome.job) for outcome in outcomes if outcome.job is not None], "aside": aside}
 
 
 def wants_json(request: HttpRequest) -> bool:

@@ -17,11 +17,12 @@ from guard_core.simulator.samples import SAMPLES
 from guard_core.windows.window import parse_window
 from inspector.ingest.companions import ImportOutcome, add, arranged, bring, placed
 from inspector.ingest.submitting import submit
+from inspector.ingest.unpacking import outcomes_of
 from inspector.ingest.uploads import Received, receive, safe_folder, safe_name, take
 from inspector.ingest.waiting import Wait, settled
 from inspector.models import Import, Project
 from inspector.pages.errors.views import plain
-from inspector.pages.shared.import_answer import address_of, answer_of, wants_json
+from inspector.pages.shared.import_answer import address_of, answer_of_all, wants_json
 from inspector.pages.shared.listing import Listing
 from inspector.pages.shared.project import project_of
 
@@ -30,10 +31,10 @@ from inspector.pages.shared.project import project_of
 def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     """Take files or pasted text; one import each. A file that is known already opens what is there.
 
-    A database and its `-wal` are one import, a ZIP archive that is no recording is the folder in it. `path` says for
-    each file where it lay in a dropped folder: what is no session there is left aside. A damaged file is refused with
-    its line and reason (422) unless `mode` is lenient; nothing of it is kept. `wait` gives the imports as they are when
-    the answer is due.
+    A database and its `-wal` are one import. A ZIP archive that is no recording is one, too, until a worker has
+    unpacked it; then its files are imports. `path` says for each file where it lay in a dropped folder: what is no
+    session there is left aside. A damaged file is refused with its line and reason (422) unless `mode` is lenient;
+    nothing of it is kept. `wait` gives the imports as they are when the answer is due.
     """
     lenient = request.POST.get("mode") == "lenient"
     try:
@@ -41,20 +42,13 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     except GuardError as error:
         return _refused(request, error)
     outcomes, refused = _outcomes(request, strict=not lenient, window=window)
-    jobs = [outcome.job for outcome in outcomes if outcome.job is not None]
-    # Files that are not imported, with the reason; those of a folder are not mistakes.
-    aside = [
-        {"name": outcome.name, "folder": outcome.folder, "reason": outcome.aside or outcome.refused}
-        for outcome in outcomes
-        if outcome.job is None
-    ]
-    if not jobs and not any(item["folder"] for item in aside):
+    if all(outcome.job is None and not outcome.folder for outcome in outcomes):
         return _refused(request, refused)
-    jobs = wait(jobs)
+    outcomes = _awaited(outcomes, wait)
+    jobs = [outcome.job for outcome in outcomes if outcome.job is not None]
     if wants_json(request):
         failed = any(job.state == Import.State.FAILED and not job.left_aside for job in jobs)
-        answer = {"imports": [answer_of(job) for job in jobs], "aside": aside}
-        return JsonResponse(answer, status=422 if failed else 201)
+        return JsonResponse(answer_of_all(outcomes), status=422 if failed else 201)
     if len(jobs) != 1:
         return HttpResponseRedirect(reverse("home") + Listing(sort="-added").address())
     if jobs[0].state == Import.State.FAILED:
@@ -106,19 +100,30 @@ def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tupl
         try:
             if item.aside:
                 raise GuardError(f"{item.name} is {item.aside}")
-            outcomes.extend(_bring(project_of(request), item, strict=strict, window=window))
+            job = _bring(project_of(request), item, strict=strict, window=window)
+            outcomes.append(ImportOutcome(item.name, item.folder, job))
         except GuardError as error:
             refused = error
             outcomes.append(ImportOutcome(item.name, item.folder, aside=item.aside, refused=str(error)))
     return outcomes, refused
 
 
-def _bring(project: Project, item: Item, *, strict: bool, window: int | None) -> Iterator[ImportOutcome]:
+def _bring(project: Project, item: Item, *, strict: bool, window: int | None) -> Import:
     received = _received(item)
     if item.folder:
-        yield ImportOutcome(item.name, job=placed(add(project, received, strict=strict, window=window), item.folder))
-    else:
-        yield from bring(project, received, strict=strict, window=window)
+        return placed(add(project, received, strict=strict, window=window), item.folder)
+    return bring(project, received, strict=strict, window=window)
+
+
+def _awaited(outcomes: list[ImportOutcome], wait: Wait) -> list[ImportOutcome]:
+    """The outcomes when the answer is due; of an archive that has been taken apart by then, those of its files."""
+    for _ in range(2):  # the imports of an archive are there when its own has ended
+        jobs = {job.pk: job for job in wait([outcome.job for outcome in outcomes if outcome.job is not None])}
+        outcomes = [
+            outcome if outcome.job is None else outcome._replace(job=jobs[outcome.job.pk]) for outcome in outcomes
+        ]
+        outcomes = [one for outcome in outcomes for one in (outcome.job and outcomes_of(outcome.job)) or [outcome]]
+    return outcomes
 
 
 def _received(item: Item) -> Received:

@@ -7,18 +7,26 @@ import stat
 import struct
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models import QuerySet
+from django.utils import timezone
 
 from guard_core.errors import RecordingError
 from inspector.ingest import archives
 from inspector.ingest.companions import bring
-from inspector.ingest.uploads import receive
+from inspector.ingest.importing import Pace, Watch, run_import
+from inspector.ingest.submitting import IMPORTS, LEASE, cancel_import
+from inspector.ingest.unpacking import outcomes_of
+from inspector.ingest.uploads import receive, used_bytes
 from inspector.models import Import, Recording, Session, default_project
 from tests.guard_core.recordings.reading.test_zip_entries import archive
+from tests.inspector.conftest import PageClient
 from tests.inspector.ingest.test_companions import JSON, Agent
 from tests.recordings.seeds import SEEDS
 
@@ -37,12 +45,23 @@ def left() -> list[str]:
     return sorted(path.name for path in Path(settings.INCOMING_DIR).iterdir())
 
 
-def check_refused(content: bytes, words: str) -> None:
+def members() -> QuerySet[Import]:
+    """The imports that archives brought."""
+    return Import.unscoped.filter(unpacks=False)
+
+
+def unpacked(content: bytes) -> list[archives.UnpackedFile]:
     received = receive([content], "logs.zip")
+    try:
+        with TemporaryDirectory(dir=settings.INCOMING_DIR) as folder:
+            return archives.unpacked(received.path, received.name, Path(folder), lambda done, total: None)
+    finally:
+        received.drop()
+
+
+def check_refused(content: bytes, words: str) -> None:
     with pytest.raises(RecordingError, match=words):
-        archives.unpacked(received)
-    received.drop()
-    assert left() == []
+        unpacked(content)
 
 
 @pytest.mark.django_db
@@ -65,22 +84,22 @@ def test_a_folder_of_sessions_is_imported_as_if_it_had_been_dropped(client, fold
         ("run.jsonl", "done", False),
     ]
     assert [item["name"] for item in document["aside"]] == ["_run.jsonl", "a.txt"]
-    assert set(Import.unscoped.values_list("folder", flat=True)) == {"projects", "projects/one"}
+    assert set(members().values_list("folder", flat=True)) == {"projects", "projects/one"}
     assert (Recording.unscoped.get().path.read_bytes(), left()) == (recording, [])
 
 
 @pytest.mark.django_db
 def test_an_archive_without_one_folder_around_all_gives_its_own_name(client, folders, recording):
     send(client, archive({"run.jsonl": recording}), "logs.zip")
-    assert Import.unscoped.get().folder == "logs"
+    assert members().get().folder == "logs"
 
 
 @pytest.mark.django_db
 def test_a_session_that_is_known_from_its_folder_is_not_imported_twice(client, folders, recording):
     send(client, archive({"a/run.jsonl": recording}))
-    first = Import.unscoped.get()
+    first = members().get()
     assert send(client, archive({"a/run.jsonl": recording})).json()["imports"][0]["state"] == "done"
-    assert (Import.unscoped.get(), Session.unscoped.count()) == (first, 1)
+    assert (members().get(), Session.unscoped.count()) == (first, 1)
 
 
 @pytest.mark.django_db
@@ -116,7 +135,7 @@ def test_what_lies_beside_a_session_that_a_format_knows_is_imported_too(client, 
     files = {"home/sid/context.jsonl": SEEDS["kimi-cli"], "home/sid/wire.jsonl": SEEDS["kimi-cli wire"]}
     names = [item["name"] for item in send(client, archive({**files, "home/run.jsonl": recording})).json()["imports"]]
     assert (names, left()) == (["run.jsonl", "sid.zip"], [])
-    formats = Import.unscoped.order_by("recording__format").values_list("recording__format", flat=True)
+    formats = members().order_by("recording__format").values_list("recording__format", flat=True)
     assert list(formats) == ["compaction-inspector", "kimi-cli"]
 
 
@@ -155,9 +174,11 @@ def test_files_above_the_quota_are_named_and_leave_nothing(client, folders, reco
 @pytest.mark.django_db
 def test_what_is_wrong_with_an_archive_is_answered_and_nothing_is_stored(client, folders, recording):
     answer = send(client, archive({"a/run.jsonl": recording, "../run.jsonl": recording}))
-    assert answer.status_code == 400
-    assert "outside its folder" in answer.json()["error"]
-    assert (Import.unscoped.count(), Recording.unscoped.count(), left()) == (0, 0, [])
+    assert answer.status_code == 422
+    (failed,) = answer.json()["imports"]
+    assert (failed["name"], failed["state"]) == ("projects.zip", "failed")
+    assert "outside its folder" in failed["error"]
+    assert (members().count(), Recording.unscoped.count(), left()) == (0, 0, [])
 
 
 @pytest.mark.parametrize("name", ["../a.jsonl", "a/../../a.jsonl", "/etc/a.jsonl", "C:/a.jsonl", "..\\a.jsonl"])
@@ -175,8 +196,8 @@ def test_a_bomb_is_stopped_by_what_it_unpacks_to(folders, settings):
 
 
 def test_a_log_that_repeats_itself_is_no_bomb(folders):
-    (member,) = archives.unpacked(receive([archive({"a.jsonl": b"[1]\n" * 2_000_000})], "logs.zip"))
-    assert member.received.size == 8_000_000
+    (file,) = unpacked(archive({"a.jsonl": b"[1]\n" * 2_000_000}))
+    assert file.received.size == 8_000_000
 
 
 def test_entries_that_share_their_bytes_are_refused(folders):
@@ -228,14 +249,111 @@ def test_a_link_is_not_followed(folders):
         link = zipfile.ZipInfo("a/link.jsonl")
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         target.writestr(link, "/etc/passwd")
-    assert archives.unpacked(receive([out.getvalue()], "a.zip")) == [
-        archives.Member("a/link.jsonl", None, archives.LINK)
-    ]
+    assert unpacked(out.getvalue()) == [archives.UnpackedFile("a/link.jsonl", None, archives.LINK)]
 
 
 @pytest.mark.django_db
 def test_names_are_only_shown_and_without_control_characters(folders, recording):
     content = archive({"a\x1b[31m/r\u202eun\n.jsonl": recording, "a\x1b[31m/b": b"?"})
-    outcomes = list(bring(default_project(), receive([content], "logs.zip")))
+    job = bring(default_project(), receive([content], "logs.zip"))
+    run_import(str(job.pk))
+    outcomes = outcomes_of(Import.unscoped.get(pk=job.pk))
     assert [(outcome.folder, outcome.name) for outcome in outcomes] == [("a_[31m", "b"), ("a_[31m", "r_un_.jsonl")]
     assert left() == []
+
+
+class Killed(BaseException):
+    """What a process dies of."""
+
+
+def unpack_until(job: Import, added: int, act: Callable[[Import], object]) -> None:
+    """Work on an archive; when so many imports are added, something happens."""
+
+    class Looked(Watch):
+        def note(self, **values: object) -> None:
+            if members().filter(archive=job).count() == added:
+                act(job)
+            super().note(**values)
+
+    run_import(str(job.pk), Pace(report_every=0), Looked)
+
+
+def die(job: Import) -> None:
+    raise Killed
+
+
+@pytest.fixture
+def three(recording) -> bytes:
+    """An archive of two sessions and another file."""
+    return archive({"a/notes.md": b"buy milk", "a/one.jsonl": recording, "a/two.jsonl": recording + b" \n"})
+
+
+@pytest.mark.django_db
+def test_an_archive_is_one_import_until_a_worker_has_unpacked_it(handler, folders, settings, three):
+    settings.ANSWER_WAIT_SECONDS = 0
+    client = PageClient(handler)
+    (waiting,) = send(client, three).json()["imports"]
+    assert (waiting["name"], waiting["state"], members().count()) == ("projects.zip", "received", 0)
+    page = waiting["report"].partition("?")[0]
+    assert "unpacking" in client.get(page).content.decode()
+    run_import(str(Import.unscoped.get().pk))
+    status = client.get(f"{page}status", headers=JSON).json()
+    assert [item["state"] for item in status["members"]["imports"]] == ["received"] * 3
+    assert (status["state"], status["raw"], left()) == ("done", "", [])
+    assert "3 files still to be read" in client.get(page).content.decode()
+    for job in members():
+        run_import(str(job.pk))
+    text = client.get(page).content.decode()
+    assert "2 files imported" in text
+    assert "1 other file skipped" in text
+
+
+@pytest.mark.django_db
+def test_another_worker_goes_on_behind_one_that_was_killed(folders, three):
+    job = bring(default_project(), receive([three], "logs.zip"))
+    with pytest.raises(Killed):
+        unpack_until(job, 2, die)
+    for one in members():
+        run_import(str(one.pk))
+    folder = Path(settings.INCOMING_DIR, f"unpacked-{job.pk.hex}-lease")  # what a killed process leaves
+    folder.mkdir()
+    folder.joinpath("file").write_bytes(b"half")
+    Import.unscoped.filter(pk=job.pk).update(heartbeat=timezone.now() - 2 * LEASE)
+    assert IMPORTS.recover() == 1
+    run_import(str(job.pk))
+    assert list(members().order_by("created").values_list("name", "state")) == [
+        ("notes.md", "failed"),
+        ("one.jsonl", "done"),
+        ("two.jsonl", "received"),
+    ]
+    assert [outcome.name for outcome in outcomes_of(Import.unscoped.get(pk=job.pk))] == [
+        "notes.md",
+        "one.jsonl",
+        "two.jsonl",
+    ]
+    assert left() == []
+
+
+@pytest.mark.django_db
+def test_what_waits_of_a_cancelled_archive_is_cancelled_too(folders, three):
+    job = bring(default_project(), receive([three], "logs.zip"))
+    unpack_until(job, 2, cancel_import)
+    assert list(Import.unscoped.values_list("state", flat=True).distinct()) == ["cancelled"]
+    assert (members().count(), Recording.unscoped.count(), left()) == (2, 0, [])
+    assert Import.unscoped.get(pk=job.pk).message == "Cancelled. Nothing was stored."
+
+
+@pytest.mark.django_db
+def test_an_archive_needs_no_room_beside_what_is_in_it(client, folders, recording):
+    send(client, recording, "one.jsonl")
+    project = default_project()
+    project.quota_bytes = len(recording)
+    project.save()
+    content = archive({"a/one.jsonl": recording}, zipfile.ZIP_STORED)
+    assert len(content) > len(recording)
+    assert [item["state"] for item in send(client, content).json()["imports"]] == ["done"]
+    job = bring(project, receive([content], "logs.zip"))
+    assert used_bytes(project) == len(recording)
+    cancel_import(job)
+    project.quota_bytes = None
+    project.save()

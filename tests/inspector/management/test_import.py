@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from inspector.jobs import indexing
-from inspector.models import Import, Project, Session, default_project
+from inspector.models import Import, Project, Recording, Session, default_project
 from tests.recordings.seeds import SEEDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,4 +151,4 @@ def test_a_damaged_zip_archive_is_refused_with_the_reason(inbox, tmp_path):
     packed = Path(shutil.make_archive(str(tmp_path / "logs"), "zip", tmp_path, "inbox"))
     packed.write_bytes(packed.read_bytes()[:-40])
     text, code = run(packed)
-    assert (code, "damaged or cut off" in text, Import.unscoped.count()) == (1, True, 0), text
+    assert (code, "damaged or cut off" in text, Recording.unscoped.count()) == (1, True, 0), text
