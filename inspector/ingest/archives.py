@@ -18,6 +18,7 @@ from django.conf import settings
 
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings import detect
+from guard_core.recordings.formats.opencode.storage import NAME, Storage, storages_in
 from guard_core.recordings.reading.folders import pack_files, session_folders
 from guard_core.recordings.reading.limits import MIB, Limits
 from guard_core.recordings.reading.source import ZIP_MAGIC, ByteSource
@@ -27,6 +28,7 @@ from inspector.ingest.uploads import CHUNK, Received, receive
 MOST_FILES = 20_000  # as many as static/js/upload.js sends of a folder
 MOST_NAME = 1_000  # characters of a path; ours: agents' are far shorter
 ASKED = Limits(inflated_bytes=64 * MIB)  # of an entry, in memory, to find out whether a format has such archives
+LOOSE = "a piece of OpenCode's storage folder that belongs to no session in it"
 LINK = "a symbolic link, which is not followed"
 NESTED = "a ZIP archive inside a ZIP archive, which is not unpacked: import it by itself"
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -38,6 +40,7 @@ class UnpackedFile(NamedTuple):
     path: str
     received: Received | None
     aside: str = ""
+    refused: str = ""
 
 
 def is_folder(path: Path) -> bool:
@@ -65,12 +68,14 @@ def _holds_more(path: Path) -> bool:
     return bool(folders) and not all(name.startswith(folders) or _is_of_macos(name) for name in names)
 
 
-def unpacked(archive: Path, name: str, folder: Path, reading: Callable[[int, int], None]) -> list[UnpackedFile]:
+def unpacked(
+    archive: Path, name: str, folder: Path, reading: Callable[[int, int], None], *, strict: bool = True
+) -> list[UnpackedFile]:
     """The files in an archive in the order of their paths, those that are one session together as an archive again.
 
     They go to a folder that the caller removes. `reading` hears how many of the packed bytes are unpacked, and of how
-    many. Raises LimitExceeded (entries, or bytes above MAX_UPLOAD_BYTES) and DamagedRecording (broken, encrypted, a
-    name outside the folder, no file).
+    many; `strict`: a damaged piece of a session refuses it. Raises LimitExceeded (entries, or bytes above
+    MAX_UPLOAD_BYTES) and DamagedRecording (broken, encrypted, a name outside the folder, no file).
     """
     most, size = settings.MAX_UPLOAD_BYTES, archive.stat().st_size
     # A log may repeat itself: only the bytes of all entries count, and their limit is met first.
@@ -92,7 +97,7 @@ def unpacked(archive: Path, name: str, folder: Path, reading: Callable[[int, int
             reading(packed, size)
     if not files:
         raise DamagedRecording("the ZIP archive holds no file with anything in it")
-    return _sessions_together(files, folder)
+    return _sessions_together(_stored_together(files, folder, strict), folder)
 
 
 class _Total:
@@ -163,6 +168,34 @@ def _unless_nested(path: str, received: Received) -> UnpackedFile:
         return UnpackedFile(path, received)
     received.drop()
     return UnpackedFile(path, None, NESTED)
+
+
+def _stored_together(files: list[UnpackedFile], folder: Path, strict: bool) -> list[UnpackedFile]:
+    """Each session in a storage folder of OpenCode as the export that `import` and the page make of it, beside that
+    folder. What else lies there is nothing of a session."""
+    by_path = {file.path: file.received for file in files if file.received is not None}
+    left = []
+    for place, inside in storages_in(by_path).items():
+        pieces = {path: by_path.pop(path) for path in inside}
+        storage = Storage({path[len(place) + 1 :]: piece.path for path, piece in pieces.items()})
+        left += [UnpackedFile(f"{place}/{piece}", None, LOOSE) for piece in storage.loose]
+        for session in storage.sessions:
+            path = place.removesuffix(NAME) + session.rpartition("/")[2]
+            left += _export(storage, session, path, folder, strict)
+        for piece in pieces.values():
+            piece.drop()
+    left += [file for file in files if file.received is None or file.path in by_path]
+    return sorted(left, key=lambda file: file.path)
+
+
+def _export(storage: Storage, session: str, path: str, folder: Path, strict: bool) -> Iterator[UnpackedFile]:
+    """A session of a storage folder, and the damaged pieces that are left out of it."""
+    damaged: list[str] = []
+    try:
+        yield UnpackedFile(path, receive([storage.export(session, None if strict else damaged.append)], path, folder))
+    except RecordingError as error:
+        yield UnpackedFile(path, None, refused=str(error))
+    yield from (UnpackedFile(path, None, f"left out of the session: {reason}") for reason in damaged)
 
 
 def _sessions_together(files: list[UnpackedFile], folder: Path) -> list[UnpackedFile]:

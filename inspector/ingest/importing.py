@@ -233,7 +233,7 @@ def _take_apart(job: Import, watch: Watch) -> None:
     """Add the files of an archive, which is not needed any more once all of them are on the disk."""
     recording = _present(job)
     with own_folder(job, watch.lease) as folder:
-        files = archives.unpacked(recording.path, recording.name, folder, watch.reading)
+        files = archives.unpacked(recording.path, recording.name, folder, watch.reading, strict=job.strict)
         watch.phase("indexed")
         members = add_all(job, watch.lease, files, watch.reading)
     seconds = round(time.monotonic() - watch.started, 3)

@@ -59,8 +59,9 @@ def add_all(
     for unit in arranged(places):
         file, log = files[unit.file], None if unit.wal is None else files[unit.wal].received
         folder, name = safe_folder(file.path), safe_name(places[unit.file][1])
-        if file.received is None or unit.aside:
-            members.append(Member(name, folder, aside=unit.aside or file.aside))
+        aside = file.aside or unit.aside
+        if file.received is None or aside:
+            members.append(Member(name, folder, aside="" if file.refused else aside, refused=file.refused))
             continue
         adding(done, total)
         done += file.received.size

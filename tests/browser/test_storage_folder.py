@@ -126,7 +126,7 @@ def test_a_session_in_pieces_is_the_recording_that_the_command_makes(home, added
     choose(home, tmp_path / "opencode")
     home.wait_for_url(SESSION)
     assert home.locator("h1").inner_text() == "kept in pieces"
-    storage = Storage(agent.folder)
+    storage = Storage.of(agent.folder)
     assert added().read_bytes() == storage.export(storage.sessions[0])
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -49,6 +49,9 @@ PATIENCE = 3600.0  # seconds for a file that another worker took
 LOOK_EVERY = 0.3  # seconds between checks at the progress, on a terminal
 
 
+Leave = Callable[[str], object]  # hears of what is left out
+
+
 class Given(NamedTuple):
     """A file of the command line, or one found in a folder of it."""
 
@@ -56,7 +59,7 @@ class Given(NamedTuple):
     named: bool  # on the command line, not found in a folder
     wal: Path | None = None  # the write-ahead log of a database
     aside: str = ""  # why it is not read
-    storage: Storage | None = None  # that has the rest of the session, where the path only names it
+    export: Callable[[Leave | None], bytes] | None = None  # of the session, where the path only names it
     pieces: tuple[Path, ...] = ()  # the files of a session, where the path is its folder
 
 
@@ -105,7 +108,7 @@ class Command(BaseCommand):
             yield self._say(given.path, "skipped", given.aside)
             return
         try:
-            whole = given.storage is not None or given.pieces
+            whole = given.export is not None or given.pieces
             if not given.named and not whole and not is_session(given.path):
                 yield self._say(given.path, "skipped", "not a supported format")
                 return
@@ -154,9 +157,9 @@ class Command(BaseCommand):
         return bring_in(self.project, received, strict=not options["lenient"], window=options["window"])
 
     def _received(self, given: Given, lenient: bool) -> Received:
-        if given.storage is not None:
+        if given.export is not None:
             leave = partial(self._say, given.path, "left out") if lenient else None
-            return receive([given.storage.export(given.path, leave)], given.path.name)
+            return receive([given.export(leave)], given.path.name)
         return take_folder(given.path, given.pieces) if given.pieces else take(given.path)
 
     def _say(self, path: Path, word: str, reason: str) -> str:
@@ -249,8 +252,9 @@ def files(paths: list[Path]) -> Iterator[Given]:
         for folder, folders, names in os.walk(path):
             folders.sort()
             if is_storage(Path(folder)):
-                storage = Storage(Path(folder))
-                yield from (Given(session, False, storage=storage) for session in storage.sessions)
+                storage = Storage.of(Path(folder))
+                for place in storage.sessions:
+                    yield Given(Path(folder, place), False, export=partial(storage.export, place))
                 folders.clear()
                 continue
             inner = Path(folder).relative_to(path).as_posix()

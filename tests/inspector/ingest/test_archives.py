@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import stat
 import struct
 import warnings
@@ -18,6 +19,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from guard_core.errors import RecordingError
+from guard_core.recordings.formats.opencode.storage import Storage
 from inspector.ingest import archives
 from inspector.ingest.companions import bring
 from inspector.ingest.importing import Pace, Watch, run_import
@@ -119,6 +121,55 @@ def test_a_session_in_several_files_is_one_recording_beside_others(client, folde
     files |= {f"home/sid/events/event-0000{n}-aaaaaaaa.json": b"{}" for n in range(2)}
     names = [item["name"] for item in send(client, archive(files)).json()["imports"]]
     assert (names, left()) == (["run.jsonl", "sid.zip"], [])
+
+
+def stored(**damaged: bytes) -> dict[str, bytes]:
+    """A storage folder of OpenCode with a session in pieces, and a piece of none."""
+    message = {"sessionID": "ses_1", "time": {"created": 1}}
+    part = {"id": "prt_1", "messageID": "msg_1", "sessionID": "ses_1", "type": "text", "text": "Which branch?"}
+    values = {
+        "session/p/ses_1.json": {"id": "ses_1", "title": "kept in pieces", "version": "1.0.0", "time": {"created": 1}},
+        "message/ses_1/msg_1.json": message | {"id": "msg_1", "role": "user"},
+        "message/ses_1/msg_2.json": message | {"id": "msg_2", "role": "assistant", "modelID": "m", "providerID": "p"},
+        "part/msg_1/prt_1.json": part,
+        "part/msg_2/prt_2.json": part | {"id": "prt_2", "messageID": "msg_2", "text": "release/2.4"},
+        "part/msg_9/prt_9.json": part | {"id": "prt_9", "messageID": "msg_9"},
+        "project/p.json": {"id": "p"},
+    }
+    pieces = {place: json.dumps(value).encode() for place, value in values.items()} | damaged
+    return {f"opencode/storage/{place}": content for place, content in pieces.items()}
+
+
+@pytest.mark.django_db
+def test_sessions_in_opencodes_storage_folder_are_read_as_in_a_folder(client, folders, recording, tmp_path):
+    pieces = stored()
+    document = send(client, archive({**pieces, "opencode/run.jsonl": recording})).json()
+    assert [(item["name"], item["state"]) for item in document["imports"]] == [
+        ("run.jsonl", "done"),
+        ("ses_1.json", "done"),
+    ]
+    assert document["aside"] == [
+        {"name": "prt_9.json", "folder": "opencode/storage/part/msg_9", "reason": archives.LOOSE}
+    ]
+    for place, content in pieces.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_bytes(content)
+    storage = Storage.of(tmp_path / "opencode/storage")
+    made = Recording.unscoped.get(name="ses_1.json").path.read_bytes()
+    assert (made, left()) == (storage.export(storage.sessions[0]), [])
+    assert Session.unscoped.get(title="kept in pieces").events == 2
+
+
+@pytest.mark.django_db
+def test_a_damaged_piece_of_opencodes_storage_is_named_and_left_out_leniently(client, folders):
+    content = archive(stored(**{"part/msg_2/prt_2.json": b"{"}))
+    reasons = [item["reason"] for item in send(client, content).json()["aside"]]
+    assert "the file msg_2/prt_2.json holds no JSON value" in reasons
+    document = send(client, content, mode="lenient").json()
+    assert [item["state"] for item in document["imports"]] == ["done"]
+    assert "left out of the session: the file msg_2/prt_2.json holds no JSON value" in [
+        item["reason"] for item in document["aside"]
+    ]
 
 
 @pytest.mark.django_db

@@ -12,7 +12,9 @@ Source: https://github.com/sst/opencode, packages/opencode/src/storage/storage.t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -20,60 +22,74 @@ import msgspec
 from guard_core.errors import DamagedRecording
 
 NAME = "storage"
-SHARED = "share"
 LEFT_OUT = b"{}"  # in the place of a damaged piece: the reading notes it
+_SESSION = re.compile(r"session/(?!share/)[^/]+/(ses_[^/]*)\.json")  # session/share: the keys of shared sessions
+_MESSAGE = re.compile(r"(?:session/)?message/(ses_[^/]+)/(msg_[^/]*)\.json")
+_PART = re.compile(r"(?:session/)?part/(?:ses_[^/]+/)?(msg_[^/]+)/(prt_[^/]*)\.json")
 
 
 def is_storage(folder: Path) -> bool:
     """Is this the folder in which OpenCode kept its sessions?"""
-    return folder.name == NAME and any(_sessions(folder))
+    places = (path.relative_to(folder).as_posix() for path in folder.glob("session/*/ses_*.json"))
+    return folder.name == NAME and any(map(_SESSION.fullmatch, places))
+
+
+def storages_in(paths: Iterable[str]) -> dict[str, list[str]]:
+    """The storage folders among paths with `/` in them, each with the paths of all files in it."""
+    inside: defaultdict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        before, found, _ = f"/{path}".rpartition(f"/{NAME}/")
+        if found:
+            inside[f"{before}/{NAME}"[1:]].append(path)
+    return {
+        folder: files
+        for folder, files in inside.items()
+        if any(_SESSION.fullmatch(path[len(folder) + 1 :]) for path in files)
+    }
 
 
 class Storage:
-    """The sessions of a storage folder: the file that names each, and all of it as an export."""
+    """The sessions of a storage folder, of whose files each has its place in there: the places of the files that name
+    the sessions, those of the pieces of no session, and each session as an export."""
 
-    def __init__(self, folder: Path) -> None:
-        self.sessions = list(_sessions(folder))
-        self._messages = {path.name: path for path in _folders(folder, "message", "ses_")}
-        self._parts = {path.name: path for path in _folders(folder, "part", "msg_")}
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self._files = files
+        self._pieces: defaultdict[str, list[str]] = defaultdict(list)  # of a session or a message
+        for place in sorted(files, key=lambda place: place.rpartition("/")[2]):  # ids tell the order of their making
+            if match := _MESSAGE.fullmatch(place) or _PART.fullmatch(place):
+                self._pieces[match[1]].append(place)
+        self.sessions = sorted(place for place in files if _SESSION.fullmatch(place))
+        owners = {_id(place) for place in self.sessions}
+        owners |= {_id(message) for owner in owners for message in self._pieces.get(owner, ())}
+        self.loose = [place for owner, pieces in self._pieces.items() if owner not in owners for place in pieces]
 
-    def export(self, session: Path, leave: Callable[[str], object] | None = None) -> bytes:
+    @classmethod
+    def of(cls, folder: Path) -> Storage:
+        """The storage in a folder."""
+        return cls({path.relative_to(folder).as_posix(): path for path in folder.rglob("*.json")})
+
+    def export(self, session: str, leave: Callable[[str], object] | None = None) -> bytes:
         """The session that one of `sessions` names. `leave` gets the name of each damaged piece that is left out;
         without it such a piece raises DamagedRecording with its name."""
-        messages = _files(self._messages.get(session.stem), "msg_")
-        pieces = []
-        for message in messages:
-            info = _read(message, leave)
-            parts = b",".join(_read(path, leave) for path in _files(self._parts.get(message.stem), "prt_"))
-            pieces.append(b'{"info":%b,"parts":[%b]}' % (info, parts))
-        return b'{"info":%b,"messages":[%b]}' % (_read(session, leave), b",".join(pieces))
+        messages = []
+        for message in self._pieces.get(_id(session), ()):
+            info = self._read(message, leave)
+            parts = b",".join(self._read(part, leave) for part in self._pieces.get(_id(message), ()))
+            messages.append(b'{"info":%b,"parts":[%b]}' % (info, parts))
+        return b'{"info":%b,"messages":[%b]}' % (self._read(session, leave), b",".join(messages))
+
+    def _read(self, place: str, leave: Callable[[str], object] | None) -> bytes:
+        """The JSON value of a file, unchanged; only that it is one is checked, the reading checks the rest."""
+        try:
+            return bytes(msgspec.json.decode(self._files[place].read_bytes(), type=msgspec.Raw)).strip()
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = f"the file {'/'.join(place.split('/')[-2:])} holds no JSON value"
+            if leave is None:
+                raise DamagedRecording(reason) from error
+            leave(reason)
+            return LEFT_OUT
 
 
-def _read(path: Path, leave: Callable[[str], object] | None) -> bytes:
-    """The JSON value of a file, unchanged; only that it is one is checked, the reading checks the rest."""
-    try:
-        return bytes(msgspec.json.decode(path.read_bytes(), type=msgspec.Raw)).strip()
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason = f"the file {path.parent.name}/{path.name} holds no JSON value"
-        if leave is None:
-            raise DamagedRecording(reason) from error
-        leave(reason)
-        return LEFT_OUT
-
-
-def _files(folder: Path | None, prefix: str) -> list[Path]:
-    """Files with ids, in the order of the ids, which is that of their making."""
-    return sorted(folder.glob(f"{prefix}*.json")) if folder is not None else []
-
-
-def _sessions(folder: Path) -> Iterator[Path]:
-    """The files that name the sessions."""
-    yield from sorted(path for path in folder.glob("session/*/ses_*.json") if path.parent.name != SHARED)
-
-
-def _folders(folder: Path, kind: str, prefix: str) -> Iterator[Path]:
-    """The folders that hold the messages of a session, or the parts of a message, in either layout."""
-    for base in (folder / kind, folder / "session" / kind):
-        for path in (*base.glob(f"{prefix}*"), *base.glob(f"ses_*/{prefix}*")):
-            if path.is_dir():
-                yield path
+def _id(place: str) -> str:
+    """The id in the name of a file."""
+    return place.rpartition("/")[2].removesuffix(".json")

@@ -60,7 +60,7 @@ def test_a_session_reads_as_its_export_does(storage: Path) -> None:
     whole = {"info": SESSION, "messages": [
         {"info": item, "parts": [each for each in PARTS if each["messageID"] == item["id"]]} for item in MESSAGES
     ]}  # fmt: skip
-    opened = Storage(storage)
+    opened = Storage.of(storage)
     (named,) = opened.sessions
     put_together = recordings.read(opened.export(named), strict=True)
     exported = recordings.read(json.dumps(whole).encode(), strict=True)
@@ -77,21 +77,21 @@ def test_the_folder_is_known_by_its_name_and_its_sessions(storage: Path, tmp_pat
 
 def test_the_key_of_a_shared_session_is_no_session(storage: Path) -> None:
     write(storage / "session" / "share" / "ses_1.json", {"secret": "s", "url": "u"})
-    (named,) = Storage(storage).sessions
-    assert named.parent.name != "share"
+    (named,) = Storage.of(storage).sessions
+    assert "share" not in named
 
 
 def test_a_damaged_file_is_named(storage: Path) -> None:
     damaged = next(storage.rglob("prt_3.json"))
     damaged.write_text("{")
-    opened = Storage(storage)
+    opened = Storage.of(storage)
     with pytest.raises(DamagedRecording, match=r"msg_2/prt_3\.json"):
         opened.export(opened.sessions[0])
 
 
 def test_a_damaged_file_can_be_left_out(storage: Path, tmp_path: Path) -> None:
     next(storage.rglob("prt_2.json")).write_text("{")
-    opened, left = Storage(storage), []
+    opened, left = Storage.of(storage), []
     (tmp_path / "export.json").write_bytes(opened.export(opened.sessions[0], left.append))
     read = recordings.read(tmp_path / "export.json", strict=False)
     assert left == ["the file msg_2/prt_2.json holds no JSON value"]
