@@ -37,6 +37,7 @@ from guard_core.facts.texts import (
     split_sentences,
 )
 from guard_core.facts.todos import TODO_TOOLS, open_todos
+from guard_core.facts.withdrawals import withdraws
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction, Session
@@ -424,7 +425,7 @@ def rule_lost(story: Story, finding: Finding) -> None:
         while silent and not _tells(story, silent[-1], rule):
             silent.pop()
         absent = later[len(silent) :]
-        lost += [(absent[0], rule)] if absent else []
+        lost += [(absent[0], rule)] if absent and not is_withdrawn(story, message, rule, absent[0]) else []
     if not lost:
         raise Wrong("a later request of the turn has each of its rules, or may have it")
     step, rule = min(lost, key=lambda item: item[0])
@@ -507,7 +508,8 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
                 for index in range(len(story.compactions))
                 if 0 <= story.compaction(index).step <= first and _takes_away(story, index, message)
             ]
-            if outlasts_its_turn(rule) and turn[-1] < first < len(story.sent) and taking:
+            is_gone = turn[-1] < first < len(story.sent) and taking
+            if outlasts_its_turn(rule) and is_gone and not is_withdrawn(story, message, rule, first):
                 lost.setdefault(spoken(rule), (not is_universal(rule), first, message, rule))
     if not lost:
         raise Wrong("the last request has every rule of an earlier turn, or may have it")
@@ -567,6 +569,12 @@ def _rule_in(sentence: str) -> str:
     rest = _LINK.sub("", sentence[sentence.index(stating[0]) :])
     depends = _DEPENDS.match(sentence) is not None
     return sentence if depends or not says_something(rest) or _weight(rest) < _SHORTEST_QUOTE else rest
+
+
+def is_withdrawn(story: Story, message: int, rule: str, step: int) -> bool:
+    """Did the user take a rule back between its message and the call of a step."""
+    since = story.session.events[message + 1 : story.session.calls[step].at]
+    return any(event.starts_turn() and withdraws(event, rule) for event in since)
 
 
 def _tells(story: Story, step: int, rule: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from guard_core.checker.recorded import END_MARKS, could_wait, rules_of, usage_in_characters
+from guard_core.checker.recorded import END_MARKS, could_wait, is_withdrawn, rules_of, usage_in_characters
 from guard_core.checker.shared import (
     at_consecutive_steps,
     came_too_late,
@@ -168,8 +168,8 @@ def _loses(story: Replay, finding: Finding, until: str) -> None:
 
 
 def rules_lost(story: Replay, message: int) -> dict[str, tuple[str, int]]:
-    """The rules of a message that the requests of a replay lack in the end, each with the kind of claim that it makes
-    and the step since which none has it."""
+    """The rules of a message that the requests of a replay lack in the end and that the user had not taken back by
+    then, each with the kind of claim that it makes and the step since which none has it."""
     steps = range(len(story.sent))
     turn = [step for step in steps if story.request_of(step) == message]
     later = [step for step in steps if story.session.calls[step].at > message]
@@ -180,7 +180,7 @@ def rules_lost(story: Replay, message: int) -> dict[str, tuple[str, int]]:
             lost[rule] = "rule_lost", of_turn[0]
         elif of_all and outlasts_its_turn(rule):
             lost[rule] = "earlier_rule_lost", of_all[0]
-    return lost
+    return {rule: loss for rule, loss in lost.items() if not is_withdrawn(story, message, rule, loss[1])}
 
 
 def _silent(story: Replay, steps: list[int], message: int, rule: str) -> list[int]:

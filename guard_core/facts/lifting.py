@@ -1,6 +1,8 @@
-"""Whether a sentence of a summary lifts a rule, or says its opposite, in English, though it has the words of the rule.
+"""Whether a sentence lifts a rule, or says its opposite, though it has the words of the rule.
 
-Only what says so by its wording is known: "pushing to main is allowed" of "Never push to main". All words are ours.
+Only what says so by its wording is known: "pushing to main is allowed" of "Never push to main". That a rule is lifted
+is known in English, German, French, Spanish, Chinese, Japanese and Korean; an opposite in English alone. All words are
+ours.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _ALLOWS = re.compile(
     r"|\b(?:user|they|he|she|you|i) (?:(?:has|have|had|later|then|now|since|explicitly) )*"
     r"(?:allow(?:s|ed)?|permit(?:s|ted)?)\b"
     r"|\b(?:allow|permit)(?:s|ed|ted) (?:\w+ing\b|(?:me|us|you|it|the (?:agent|assistant|model)) to\b)"
-    r"|\b(?:gave|given|got|has|have) permission to\b|\b(?:free|okay|ok|fine) to\b",
+    r"|\b(?:gave|given|got|has|have) permission to\b|\b(?:free|okay|ok|fine) to\b"
+    r"|\b(?:may|can) (?:(?:now |again )be \w+\b|(?:\w+ ){1,8}?again\b)",
     re.IGNORECASE,
 )
 _RULE = r"(?:ban|rule|prohibition|restriction|requirement|instruction|constraint)"
@@ -29,13 +32,40 @@ _LIFTS = re.compile(
     r"\b(?:no longer|not|isn['’]t|aren['’]t|doesn['’]t|don['’]t|needn['’]t) (?:be |have been )?(?:forbidden|prohibited"
     r"|banned|required|needed|necessary|mandatory|appl(?:y|ies)|in force|have to|has to|need to|needs to)\b"
     rf"|\b{_RULE}\b[^.;]{{0,80}}? (?:was|is|were|are|has been|have been) {_ENDED}\b"
-    rf"|\b{_ENDED} (?:the|his|her|their|that|this|my|your) (?:\w+ )?{_RULE}\b|\bno need to\b|\bneed not\b",
+    rf"|\b{_ENDED} (?:the|his|her|their|that|this|my|your) (?:\w+ )?{_RULE}\b|\bno need to\b|\bneed not\b"
+    rf"|\b(?:forget|ignore|disregard|drop|lift) (?:about )?(?:the|that|this|my|our) (?:\w+ )?{_RULE}\b"
+    r"|\b(?:forget|ignore|disregard) what I said\b"
+    # German
+    r"|\b(?:gilt|gelten|brauch\w*|muss(?:t)?|müssen|müsst) (?:\w+ ){0,6}?nicht (?:mehr|länger)\b"
+    r"|\bnicht (?:mehr|länger) (?:nötig|verboten|erforderlich|gelten|zu beachten)\b"
+    # French
+    r"|\bs['’]appliqu\w+ plus\b|\b(?:n['’]est|ne sont) plus (?:interdit|nécessaire|obligatoire|requis)\w*"
+    r"|\bplus besoin de\b"
+    # Spanish
+    r"|\bya no (?:\w+ ){0,2}?(?:prohibid\w+|necesari\w+|obligatori\w+"
+    r"|hace falta|aplican?|vale)\b"
+    # Chinese, Japanese, Korean
+    "|不再(?:禁止|需要|适用|適用|必须|必須)|もう(?:禁止では|必要は?)な|더 이상 .{0,30}(?:않아도|필요)",
     re.IGNORECASE,
 )
 # What leaves a rule in force, in whole or in part, or says it in another way.
 _HOLDS = re.compile(
     r"\b(?:not|no|never|nothing|none|neither|nor|cannot|\w+n['’]t|without|only|unless|except|until|before|avoid\w*|refrain\w*"
     r"|forb[ia]d\w*|prohibit\w*|bann?\w*|instead|rather|untouched|unchanged|intact|alone|off[- ]limits|protected)\b",
+    re.IGNORECASE,
+)
+# That something is permitted again, or from now on, in these other languages, and what leaves it forbidden.
+_ALLOWS_ELSEWHERE = re.compile(
+    r"\b(?:darf(?:st)?|dürf(?:t|en)) (?:\w+ ){0,6}?(?:jetzt|nun|wieder|doch)\b"
+    r"|\b(?:tu peux|vous pouvez|on peut) (?:désormais|de nouveau|à nouveau)\b"
+    r"|\bya (?:puedes|podéis|puede|pueden|se puede)\b"
+    "|(?:现在|現在|已经|已經)(?:又)?(?:可以|允许|允許)|ても(?:いい|よい|良い|構わない|かまわない)"
+    "|(?:이제|다시) .{0,30}도 (?:돼|되|됩|괜찮|좋)",
+    re.IGNORECASE,
+)
+_HOLDS_ELSEWHERE = re.compile(
+    r"\b(?:nicht|nie|niemals|kein\w*|nur|außer|ohne|ne|pas|jamais|sauf|seulement|sans|nunca|no|solo|sólo|salvo|sin)\b"
+    "|不要|不得|不能|不可|不许|禁止|只|しない|のみ|だけ|않|금지|말|만 ",
     re.IGNORECASE,
 )
 _AFFIRMED = re.compile(
@@ -45,8 +75,8 @@ _AFFIRMED = re.compile(
 
 
 def opposes(said: str, rule: str) -> bool:
-    """Does a sentence that has the words of a rule lift it, permit what it forbids, or demand its opposite."""
-    if _lifts(said) and not _lifts(rule):
+    """Does a sentence, which has the words of a rule, lift it, permit what it forbids, or demand its opposite."""
+    if (_lifts(said) and not _lifts(rule)) or (_allows_elsewhere(said) and not _allows_elsewhere(rule)):
         return True
     if verb := _FORBIDDEN_VERB.search(rule):
         is_affirmed = verb[1].casefold() in _affirmed(said)
@@ -59,7 +89,7 @@ def opposes(said: str, rule: str) -> bool:
     return re.search(rf"\b{_NOT} (?:ever )?{re.escape(verb[1])}\b", said, re.IGNORECASE) is not None
 
 
-@lru_cache(maxsize=4_096)  # a summary is held against many rules
+@lru_cache(maxsize=4_096)  # sentences of a summary are compared with many rules
 def _lifts(sentence: str) -> bool:
     return _LIFTS.search(sentence) is not None
 
@@ -67,6 +97,11 @@ def _lifts(sentence: str) -> bool:
 @lru_cache(maxsize=4_096)
 def _allows(sentence: str) -> bool:
     return _ALLOWS.search(sentence) is not None
+
+
+@lru_cache(maxsize=4_096)
+def _allows_elsewhere(sentence: str) -> bool:
+    return _ALLOWS_ELSEWHERE.search(sentence) is not None and not _HOLDS_ELSEWHERE.search(sentence)
 
 
 @lru_cache(maxsize=4_096)

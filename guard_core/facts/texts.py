@@ -440,14 +440,15 @@ def _sentences(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _without_opposites(text: str, sentence: str) -> str:
     """A summary without its sentences that have the words of a rule, or many of them, and say its opposite."""
-    words = content_words(sentence)
     said = _sentences(text)
-    others = [
-        one
-        for one in said
-        if len(words & content_words(one)) < PARAPHRASE_CUT * len(words) or not opposes(one, sentence)
-    ]
+    others = [one for one in said if not reverses(one, sentence)]
     return text if len(others) == len(said) else "\n".join(others)
+
+
+def reverses(said: str, rule: str) -> bool:
+    """Has a sentence the words of a rule, or many of them, and lifts the rule or says its opposite."""
+    words = content_words(rule)
+    return len(words & content_words(said)) >= PARAPHRASE_CUT * len(words) and opposes(said, rule)
 
 
 def _says_each_clause(text: str, sentence: str) -> bool:

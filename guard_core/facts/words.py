@@ -51,9 +51,10 @@ METHOD = (
     ),
     (
         "Limits",
-        "Words are compared, not meaning. Synonyms are not recognised and count as gone. A sentence that lifts or "
-        "reverses an instruction does not say it where English words show so (is allowed, no longer required, do not "
-        "run for always run); any other negated sentence counts as the same. Of a sentence that gives several "
+        "Words are compared, not meaning. Synonyms are not recognised and count as gone. A sentence that lifts an "
+        "instruction does not say it where its words show so in English, German, French, Spanish, Chinese, Japanese or "
+        "Korean (is allowed, no longer required), nor does one that reverses it in English (do not run for always "
+        "run); any other negated sentence counts as the same. Of a sentence that gives several "
         "instructions, or has an exception, each must be found, "
         "as far as they are joined by words such as and, but, never or unless, in the European languages listed "
         "below. Where a summary is in another language or script than a sentence, its words cannot be compared: the "
@@ -62,8 +63,9 @@ METHOD = (
         "Spanish, Portuguese, Italian, Dutch, Polish, Russian, Arabic, Chinese, Japanese and Korean; others, and those "
         "of fewer than "
         f"{LEAST_WORDS} content words, are not listed. The model's own "
-        "messages are searched for quotations only. Whether an instruction still applies is not judged: a summary may "
-        "quote one and say it was cancelled.",
+        "messages are searched for quotations only. Whether an instruction still applies is not judged here: a summary "
+        "may quote one and say it was cancelled. Findings name no rule as lost that a later message of the user took "
+        "back before it was gone, where the same words show so.",
     ),
 )
 

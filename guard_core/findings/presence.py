@@ -20,6 +20,7 @@ from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.facts.todos import all_todo_calls, open_todos
+from guard_core.facts.withdrawals import withdraws
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.quoting import letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
@@ -64,11 +65,17 @@ _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away wh
 
 class RuleWords(msgspec.Struct, frozen=True):
     """What a message of the user states as a rule, the events of the log that quote it, its own message too, and the
-    compactions behind it whose messages quote it, paraphrase it, or may say it in another script or language."""
+    compactions behind it whose messages quote it, paraphrase it, or may say it in another script or language.
+    `withdrawn_by` is the first later message of the user that takes it back, -1: none that is known to."""
 
     text: str
     events: tuple[int, ...]
     compactions: tuple[int, ...]
+    withdrawn_by: int = -1
+
+    def holds_at(self, at: int) -> bool:
+        """Had the user not taken it back in the first `at` messages."""
+        return not 0 <= self.withdrawn_by < at
 
 
 class RequestWords(msgspec.Struct, frozen=True):
@@ -113,11 +120,16 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
     said_of = [*rules.items(), *todos.items()]
     quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in said_of for rule in said}
-    quoted_in = _places(quotes, read)
+    quoted_in, withdrawn_by = _places(quotes, rules, read)
     requests = _listed(session, todos, lists, quoted_in)
     for message in sorted({*words, *rules}):
         own = tuple(
-            RuleWords(rule, tuple(quoted_in[message, rule]), _saying(session, _behind(session, message), rule))
+            RuleWords(
+                rule,
+                tuple(quoted_in[message, rule]),
+                _saying(session, _behind(session, message), rule),
+                withdrawn_by[message, rule],
+            )
             for rule in rules.get(message, ())
         )
         if message not in words:
@@ -187,11 +199,13 @@ def rules_of(session: Session, messages: Iterable[int]) -> tuple[RequestWords, .
     MOST_REQUESTS messages that state some. Nothing else of them is looked up."""
     rules = _rules_in(session, {message: _own_text(session.events[message]) for message in messages}, ())
     quotes = {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
-    quoted_in = _places(quotes, lambda: session.events)
+    quoted_in, withdrawn_by = _places(quotes, rules, lambda: session.events)
+
+    def words_of(message: int, rule: str) -> RuleWords:
+        return RuleWords(rule, tuple(quoted_in[message, rule]), (), withdrawn_by[message, rule])
+
     return tuple(
-        RequestWords(
-            message, "", False, (), (), rules=tuple(RuleWords(one, tuple(quoted_in[message, one]), ()) for one in said)
-        )
+        RequestWords(message, "", False, (), (), rules=tuple(words_of(message, one) for one in said))
         for message, said in rules.items()
     )
 
@@ -209,12 +223,17 @@ def _rules_in(session: Session, texts: Mapping[int, str], words: Container[int])
     return rules
 
 
+Sought = tuple[int, str]  # what is looked for: a message, and its words as `quotes` of `_places` name them
+
+
 def _places(
-    quotes: Mapping[tuple[int, str], str], read: Callable[[], Iterable[Event]]
-) -> dict[tuple[int, str], list[int]]:
-    """The events that have each quotation, its own message among them, in their order."""
+    quotes: Mapping[Sought, str], rules: Mapping[int, list[str]], read: Callable[[], Iterable[Event]]
+) -> tuple[dict[Sought, list[int]], dict[Sought, int]]:
+    """The events that have each quotation, its own message among them, in their order; and of each rule of a message
+    the first later message of the user that takes it back, -1: none."""
     runs = {key: runs_of(quote) for key, quote in quotes.items()}
     quoted_in = {key: [key[0]] for key in quotes}
+    withdrawn_by = {(message, rule): -1 for message, stated in rules.items() for rule in stated}
     for index, event in enumerate(read() if quotes else ()):
         text = text_to_compare(event)
         letters = letters_of(text)
@@ -223,7 +242,10 @@ def _places(
         for key in likely:
             if says(read_ways, quotes[key]) and index != key[0]:
                 quoted_in[key].append(index)
-    return {key: sorted(places) for key, places in quoted_in.items()}
+        if event.starts_turn():
+            in_force = [key for key, by in withdrawn_by.items() if by < 0 and key[0] < index]
+            withdrawn_by |= {key: index for key in in_force if withdraws(event, key[1])}
+    return {key: sorted(places) for key, places in quoted_in.items()}, withdrawn_by
 
 
 def _behind(session: Session, message: int) -> list[int]:

@@ -93,7 +93,8 @@ class RuleLoss(NamedTuple):
 
 
 def rule_losses(facts: Facts, words: RequestWords) -> list[RuleLoss]:
-    """The rules of a request that no request of its turn has from a compaction, or later, up to its end."""
+    """The rules of a request that no request of its turn has from a compaction, or later, up to its end, but for those
+    that the user had taken back by then."""
     in_turn = np.flatnonzero(facts.ledger.steps["user_event"] == words.message)
     in_turn = in_turn[in_turn >= _removals(facts, words)[0].step]
     lost = []
@@ -102,7 +103,8 @@ def rule_losses(facts: Facts, words: RequestWords) -> list[RuleLoss]:
         said = present | np.isin(facts.ledger.steps["epoch"], list(unread))
         known = in_turn[said[in_turn]]
         absent = in_turn[in_turn > known[-1]] if len(known) else in_turn
-        lost += [RuleLoss(words.message, rule, int(absent[0]))] if len(absent) else []
+        if len(absent) and rule.holds_at(int(facts.ledger.steps["at"][absent[0]])):
+            lost.append(RuleLoss(words.message, rule, int(absent[0])))
     return lost
 
 
@@ -148,12 +150,15 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
 
 
 def _lost_later(facts: Facts, message: int, rule: RuleWords) -> Removal | None:
-    """The compaction behind a message's turn since which no request has a rule of it; None where the last one may."""
+    """The compaction behind a message's turn since which no request has a rule of it; None where the last one may, or
+    where the user had taken the rule back before."""
     steps = facts.ledger.steps
     present, unread = presence(facts, rule)
     said = np.flatnonzero(present | np.isin(steps["epoch"], list(unread)))
     first = int(said[-1]) + 1 if len(said) else 0
     if first >= len(present) or int(steps["user_event"][first]) <= message:
+        return None
+    if not rule.holds_at(int(steps["at"][first])):
         return None
     by = [
         item

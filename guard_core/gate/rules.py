@@ -36,6 +36,8 @@ def lost_rules(facts: Facts, trace: Trace) -> tuple[Finding, ...]:
             if is_earlier and not (outlasts_its_turn(rule.text) and sent.lack(later[-1], words.message, events)):
                 continue
             step = sent.since(later if is_earlier else turn, words.message, events)
+            if not rule.holds_at(int(facts.ledger.steps["at"][step])):
+                continue
             findings.append(_finding(case, words.message, rule.text, step, is_earlier))
     return tuple(findings)
 

@@ -4,6 +4,8 @@ import pytest
 
 from guard_core.facts.lifting import opposes
 from guard_core.facts.texts import conveys
+from guard_core.facts.withdrawals import withdraws
+from tests.builders import user
 
 PUSH = "Never push to main."
 TOUCH = "You must never touch the file legacy.py."
@@ -28,6 +30,41 @@ LINT = "Always run the linter over all files."
 def test_a_sentence_that_lifts_or_reverses_a_rule_does_not_keep_it(rule, said):
     assert opposes(said, rule)
     assert not conveys(said, rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (TOUCH, "The user said that the file legacy.py may now be touched."),
+        (TOUCH, "The user: forget the rule about the file legacy.py."),
+        ("Fasse die Tests niemals an.", "Du darfst die Tests jetzt wieder anfassen."),
+        ("Fasse die Tests niemals an.", "Die Regel zu den Tests gilt nicht mehr."),
+        ("Ne touche jamais aux tests.", "Tu peux de nouveau toucher aux tests."),
+        ("Lance toujours le linter.", "Plus besoin de lancer le linter."),
+        ("Nunca toques las pruebas.", "Ya puedes tocar las pruebas."),
+        ("不要修改测试文件。", "现在可以修改测试文件了。"),
+        ("テストを変更しないでください。", "テストを変更してもいいです。"),
+        ("테스트를 절대 수정하지 마세요.", "이제 테스트를 수정해도 됩니다."),
+    ],
+)
+def test_a_rule_is_lifted_in_other_languages_and_by_its_user_too(rule, said):
+    assert withdraws(user(said), rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (TOUCH, "Read the file legacy.py again."),
+        (TOUCH, "May I touch the file legacy.py again?"),
+        (TOUCH, "You may touch the file legacy.py this once."),
+        ("Fasse die Tests niemals an.", "Du darfst die Tests jetzt nicht anfassen."),
+        ("Fasse die Tests niemals an.", "Du darfst die Tests diesmal doch anfassen."),
+        ("Nunca toques las pruebas.", "Ya puedes ver las pruebas, pero nunca las toques."),
+        ("不要修改测试文件。", "现在可以运行程序，不要修改测试文件。"),
+    ],
+)
+def test_a_message_that_leaves_a_rule_in_force_does_not_take_it_back(rule, said):
+    assert not withdraws(user(said), rule)
 
 
 @pytest.mark.parametrize(

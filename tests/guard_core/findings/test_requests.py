@@ -590,6 +590,34 @@ def test_a_rule_that_does_not_say_that_it_holds_on_is_a_note_and_leads_no_verdic
     assert recorded_verdict(facts, recorded_findings(facts)).kind != "earlier_rule_lost"
 
 
+ON_TOUCHING = "Never touch the tests below the folder unit."
+
+
+@pytest.mark.parametrize(
+    ("second", "is_lost"),
+    [
+        ("Read the file a.py", True),
+        ("You may touch the tests below the folder unit again.", False),
+        ("Forget the rule about the tests below the folder unit.", False),
+        ("The tests below the folder unit may now be touched. Read the file a.py.", False),
+        ("You may touch the tests below the folder unit this time.", True),
+        ("May you touch the tests below the folder unit again?", True),
+        ("You may not touch the tests below the folder unit again.", True),
+    ],
+)
+def test_a_rule_that_the_user_took_back_before_it_left_the_context_is_not_lost(second, is_lost):
+    built = later_turns(ON_TOUCHING, compaction(7, summary=f"{PORT} Half is done."))
+    built = replace(built, events=(*built.events[:2], user(second), *built.events[3:]))
+    assert any(item.numbers["message"] == 0 for item in earlier_lost(built)) == is_lost
+
+
+def test_a_rule_that_the_user_took_back_after_it_left_the_context_was_lost_in_between():
+    built = later_turns(ON_TOUCHING, compaction(7, summary=f"{PORT} Half is done."))
+    events = (*built.events[:9], user("You may touch the tests below the folder unit again."), built.events[10])
+    (finding,) = earlier_lost(replace(built, events=events))
+    assert finding.step == 4
+
+
 def test_rules_of_several_turns_are_one_finding_the_gravest_first():
     built = later_turns("Only touch files below the folder billing.", compaction(7, summary="Half is done."))
     events = [*built.events[:2], user("Never push to the branch main."), *built.events[3:]]

@@ -40,6 +40,19 @@ def test_rules_are_lost_from_the_step_on_since_which_no_request_has_them(built, 
         assert item.sentence.endswith("; only a summary can hold it.")
 
 
+def test_a_rule_that_the_user_took_back_before_it_left_the_requests_is_not_lost():
+    built = earlier_rules()
+    lifted = user("Forget the rule about the file legacy.py.")
+    events = (*built.events[:2], lifted, *built.events[2:])
+    calls = [msgspec.structs.replace(call, at=call.at + 1, response=call.response + 1) for call in built.calls[1:]]
+    cuts = [msgspec.structs.replace(item, at=item.at + 1) for item in built.compactions]
+    built = msgspec.structs.replace(built, events=events, calls=(built.calls[0], *calls), compactions=tuple(cuts))
+    judged = judge(built, Under("claude-code", window=100_000))
+    rules = [item for item in judged.findings if item.kind == "earlier_rule_lost"]
+    assert [item.numbers["rule"] for item in rules] == [OTHER_RULE]
+    assert check(built, rules, judged.window, trace=judged.trace) == []
+
+
 @pytest.mark.parametrize("built", [long_rules(), earlier_rules()])
 def test_a_policy_that_keeps_the_users_messages_loses_no_rule(built):
     judged = judge(built, Under("codex", window=100_000))
