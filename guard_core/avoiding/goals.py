@@ -115,11 +115,11 @@ def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) 
     """Does every request have what some messages say, as it was written: of each message's turn, or of all calls after
     it. A message that the policy repeats is in the request, too."""
     ledger, sent = case.facts.ledger, SentRequests(case)
-    users, ats = ledger.steps["user_event"], ledger.steps["at"]
+    tasks, ats = case.facts.tasks, ledger.steps["at"]
     texts = Verbatim(ledger, np.unique([event for _, events in kept for event in events]))
     looks: dict[int, list[Ints]] = {}  # by step: a request in between only reaches further
     for message, events in kept:
-        wanted = users == message if in_turn else ats > message
+        wanted = tasks == message if in_turn else ats > message
         if not wanted.any():
             return False
         first = int(wanted.argmax())

@@ -336,16 +336,17 @@ def request_lost(story: Story, finding: Finding) -> None:
     unquoted = [step for step in range(first, len(story.sent)) if not story.says(step, quote)]
     absent = [step for step in unquoted if story.places[step] not in unread]
     start, last = number(finding, "first_absent"), number(finding, "last_absent")
-    in_turn = [step for step in absent if story.request_of(step) == message]
+    in_turn = [step for step in absent if story.task_of(step) == message]
     if not in_turn:
         absent = unquoted
-        in_turn = [step for step in absent if story.request_of(step) == message]
+        in_turn = [step for step in absent if story.task_of(step) == message]
     is_known_absent = bool(in_turn) and story.places[in_turn[0]] not in unread
     lasting = _said_in_part(story, finding, message, removals, unread)
     if lasting != (is_known_absent and finding.severity == INFO):
         raise Wrong("the claim is graver or milder than what is known of the requests without the words")
     same("first_absent", start, in_turn[0] if in_turn else -1)
     same("step", finding.step, first if start < 0 else start)
+    _names_what_goes_on(story, finding, message)
     if start < 0:
         return
     is_earlier = all(story.first_call_after(index) < start for index in quoting)
@@ -364,6 +365,14 @@ def request_lost(story: Story, finding: Finding) -> None:
     _blamed(story, finding, removals, start, quote, unread)
     if "nothing has quoted" in finding.sentence and end + 1 < len(story.sent):
         raise Wrong(f"the request of step {end + 1} quotes it again")
+
+
+def _names_what_goes_on(story: Story, finding: Finding, message: int) -> None:
+    """Is the message named that began the turn of the loss, where that only says to go on with the one before."""
+    begun_by = story.request_of(finding.step)
+    agree(finding, continued_by=-1 if begun_by == message else begun_by)
+    if ("only says to go on" in finding.sentence) != (begun_by != message):
+        raise Wrong("the message that began the turn only says to go on, or does not, and the sentence says otherwise")
 
 
 def _said_in_part(story: Story, finding: Finding, message: int, removals: list[int], unread: set[int]) -> bool:
@@ -403,7 +412,7 @@ def _removals(story: Story, message: int) -> list[int]:
         index
         for index in range(len(story.compactions))
         if (call := story.first_call_after(index)) >= 0
-        and story.request_of(call) == message
+        and story.task_of(call) == message
         and all(_takes_away(story, index, message) for index in (index, _in_force(story, call)))
         and not holds(story.views[call][0], message)
     ]
@@ -415,7 +424,7 @@ def rule_lost(story: Story, finding: Finding) -> None:
     removals = _removals(story, message)
     if not removals:
         raise Wrong("no compaction removed the message in the middle of its turn")
-    turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]
+    turn = [step for step in range(len(story.sent)) if story.task_of(step) == message]
     later = [step for step in turn if step >= story.first_call_after(removals[0])]
     if not any(one and _rule_in(one) != one for one in _sentences_of(story, message)):
         raise Wrong("the message asks for nothing besides its rules")
@@ -497,7 +506,7 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
     lost: dict[str, tuple[bool, int, int, str]] = {}
     messages, is_all = _looked_up(story)
     for message in messages:
-        turn = [step for step in range(len(story.sent)) if story.request_of(step) == message]
+        turn = [step for step in range(len(story.sent)) if story.task_of(step) == message]
         for rule in rules_of(story, message):
             silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > message]
             while silent and not _tells(story, silent[-1], rule):
@@ -531,7 +540,7 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
 def _looked_up(story: Story) -> tuple[list[int], bool]:
     """The messages whose rules are looked for: every one that a compaction took away in its turn, and of the others
     with rules that one did later the first ones; and whether these are surely all."""
-    begun = dict.fromkeys(story.request_of(step) for step in range(len(story.sent)))
+    begun = dict.fromkeys(story.task_of(step) for step in range(len(story.sent)))
     in_turn = [message for message in begun if message >= 0 and _removals(story, message)]
     later = [
         message

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.usage import Usage, usage_for
-from guard_core.events import Event, ToolResultPart, part_text
+from guard_core.events import Event, MediaPart, ToolResultPart, part_text
+from guard_core.facts.going_on import LONGEST, says_to_go_on
 from guard_core.findings.claims import Finding
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -50,6 +51,9 @@ _WRITTEN_AROUND = (
     (re.compile(r"(?<!\w)_([^\W\d_]+)_(?!\w)"), r"\1"),
     (re.compile(r"(?<!\w)(__?)(?![\s_])([^_\n]{0,300}\s[^_\n]{0,300})(?<!\s)\1(?!\w)"), r"\2"),
 )
+# What Cline puts around what was typed, and Claude Code around the arguments of a command.
+_TAGGED = re.compile(r"<(task|user_message|feedback)>\s*(.*?)\s*(?:</\1>|$)", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>\s*\S", re.DOTALL)
 _ESCAPED = re.compile(r"""\\(u[0-9a-fA-F]{4}|[nrt"'`\\/*_#>.!+-])""")
 
 
@@ -283,6 +287,31 @@ class Story:
         at = self.session.calls[step].at
         begins = [index for index, event in enumerate(self.session.events[:at]) if _begins_turn(event)]
         return begins[-1] if begins else -1
+
+    @cached_property
+    def _continued(self) -> dict[int, int]:
+        """The messages of users that only say to go on, each with the request that it continues."""
+        continued, asked = {}, -1
+        for index, event in enumerate(self.session.events):
+            if not _begins_turn(event):
+                continue
+            text = next((text for part in event.parts if (text := part_text(part)).strip()), "")
+            is_brief = len(text.encode()) <= LONGEST
+            is_command = is_brief and text.lstrip().startswith(("<command-", "<bash-input>"))
+            words = " ".join((_TAGGED.match(text.strip()) or [text, text, text])[2].split()).strip('"\\')
+            pictures = any(isinstance(part, MediaPart) for part in event.parts)
+            if is_command and not _ARGUMENTS.search(text):
+                continue
+            if pictures or not is_brief or not says_to_go_on(words):
+                asked = index
+            elif asked >= 0:
+                continued[index] = asked
+        return continued
+
+    def task_of(self, step: int) -> int:
+        """The message that a step works on: the one that began its turn, or the one that this says to go on with."""
+        message = self.request_of(step)
+        return self._continued.get(message, message)
 
     def log_grew(self, start: int, stop: int) -> int:
         """Prompt tokens of the events between the calls of two steps."""

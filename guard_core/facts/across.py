@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -10,15 +10,18 @@ import numpy as np
 
 from guard_core.costs import CALL, RESULT
 from guard_core.events import Event
+from guard_core.facts.going_on import says_to_go_on
 from guard_core.facts.lanes import Search, Snippet, State
 from guard_core.facts.proposals import TODO
 from guard_core.facts.todos import open_todos
-from guard_core.findings.presence import SHORTEST, first_words, quotation
+from guard_core.findings.first_words import first_words
+from guard_core.findings.presence import SHORTEST, quotation
 from guard_core.ledger import Ledger
 from guard_core.quoting import width
 from guard_core.views import View
 
 LAST_REQUEST = "last request"
+MOST_REQUESTS = 10  # that are looked at for the last one: those behind it only say to go on
 
 
 class Crossing(msgspec.Struct, frozen=True):
@@ -63,19 +66,21 @@ def calls_without_result(ledger: Ledger, at: int) -> int:
     return int((~np.isin(calls, answered)).sum())
 
 
-def last_request(ledger: Ledger, at: int) -> int:
-    """The message that began the last turn of the user before event `at`; -1: none did."""
-    earlier = ledger.turn_starts[ledger.turn_starts < at]
-    return int(earlier[-1]) if len(earlier) else -1
+def last_requests(ledger: Ledger, at: int) -> list[int]:
+    """The messages that began the last turns of the user before event `at`, the first MOST_REQUESTS from the end."""
+    earlier: list[int] = ledger.turn_starts[ledger.turn_starts < at].tolist()
+    return earlier[-MOST_REQUESTS:]
 
 
-def open_work(events: Iterable[tuple[int, Event]], at: int, request: int) -> tuple[Snippet, ...]:
-    """The last request, by the first words that findings know it by, and the todos open at event `at`."""
+def open_work(events: Iterable[tuple[int, Event]], at: int, requests: Container[int]) -> tuple[Snippet, ...]:
+    """The last of the user's requests that does not only say to go on, by the first words that findings know it by, and
+    the todos open at event `at`."""
     todos: tuple[Snippet, ...] = ()
     asked: tuple[Snippet, ...] = ()
     for index, event in events:
-        if index == request and width(words := quotation(first_words(event))) >= SHORTEST:
-            asked = (Snippet(LAST_REQUEST, words, index),)
+        if index in requests and not says_to_go_on(words := first_words(event)):
+            quote = quotation(words)
+            asked = (Snippet(LAST_REQUEST, quote, index),) if width(quote) >= SHORTEST else ()
         if index < at and (texts := open_todos(event)) is not None:
             todos = tuple(Snippet(TODO, text, index) for text in dict.fromkeys(texts))
     return (*asked, *todos)

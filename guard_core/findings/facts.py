@@ -21,6 +21,7 @@ from guard_core.estimation.baselines import Truncation, grown_by_bytes, repeated
 from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
+from guard_core.findings.tasks import task_column
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, get_policy
 from guard_core.replay import observe_recorded, replay
@@ -105,6 +106,13 @@ class Facts:
     def usage(self) -> Usage:
         """The model of the provider."""
         return usage_for(self.ledger, self.attribution)
+
+    @cached_property
+    def tasks(self) -> Ints:
+        """The message that every step works on: the one that began its turn, or of one that only says to go on, where
+        requests were looked up, the one that it continues."""
+        continuing = {message: words.message for words in self.words or () for message in words.continued_by}
+        return task_column(self.ledger.steps["user_event"], continuing)
 
     @cached_property
     def counts(self) -> CompactionCounts:

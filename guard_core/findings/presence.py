@@ -21,6 +21,8 @@ from guard_core.facts.instructions import RULE, directs, kind_of, says_something
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.facts.todos import all_todo_calls, open_todos
 from guard_core.facts.withdrawals import withdraws
+from guard_core.findings.first_words import MARKUP, first_words, unquoted
+from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
 from guard_core.ledger import Base, Ints, Ledger
 from guard_core.quoting import letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
@@ -35,12 +37,6 @@ MOST_RULES = 5  # of one request that are looked for, the first ones: as costly
 FIRST_WORDS = ""  # the key of a message's first words; those of its rules are the rules
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
 MOST_PLACES = 500  # words found more often than this are not quotations
-# How Claude Code writes commands down: `/name` with arguments, which becomes a prompt, and what is done without the
-# model (`/model`, `!ls`), which has none or is a shell's.
-_MARKUP = ("<command-", "<bash-input>")
-# Tags that Cline and Roo Code put around what was typed (formatResponse, src/core/prompts/responses.ts).
-_WRAPPED = re.compile(r"<(task|user_message|feedback)>\s*(.*?)\s*(?:</\1>|$)")
-_COMMAND, _ARGUMENTS = (re.compile(f"<command-{part}>(.*?)</command-{part}>") for part in ("name", "args"))
 _COURTESY = re.compile(
     r"(?:(?:please|pls|kindly|(?:can|could|would|will) you(?: please)?|bitte|s['’]il (?:te|vous) pla[îi]t|por favor"
     r"|per favore)[,:]?\s+|请|請)",
@@ -85,6 +81,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     of those that repeat only what it states as a rule, and nothing of what it asks for. `restated` are the compactions
     of its turn without quotation or passage whose messages may say each of its sentences in other words
     (`facts.texts.restates`), or all of it in another script or language (`may_translate`).
+    `continued_by` are the later messages that only say to go on with it: their turns count as part of its own.
     `rules` are its first rules, but for those that the system prompt has, too. Of a message that only a compaction of a
     later turn took away nothing else is looked up, and `quote` is empty. So it is for a list of the agent's todos, of
     which `todos` are the open ones and `next_list` is the message with the next list, -1: none."""
@@ -101,21 +98,20 @@ class RequestWords(msgspec.Struct, frozen=True):
     asks: bool = True  # is something asked for besides these rules
     todos: tuple[RuleWords, ...] = ()
     next_list: int = -1
+    continued_by: tuple[int, ...] = ()
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
     """Look up the requests that compactions took away, and the rules of other messages that they did. `session` may be
     a head; `read` gives all events in order: up to the last of these messages for their words, then all for the places
     of these words, earlier ones too."""
-    wanted, others, lists = removed_requests(session, ledger), removed_later(session, ledger), _lists(session, ledger)
-    words, clauses, texts, todos = {}, {}, {}, {}
-    for index, event in enumerate(islice(read(), max([*wanted, *others, *lists], default=-1) + 1)):
-        if index in lists:
-            todos[index] = followed_todos(event)
-        if index in wanted and width(quotation(asked := asked_words(event))) >= SHORTEST:
-            words[index], clauses[index], texts[index] = asked, passages_of(event), _own_text(event)
-        elif index in others:
-            texts[index] = _own_text(event)
+    lists = _lists(session, ledger)
+    begun, todos = _read_first(session, ledger, lists, read)
+    continuing = continued_tasks(ledger, begun)
+    tasks = task_column(ledger.steps["user_event"], continuing)
+    words = {index: asked_words(begun[index]) for index in removed_requests(session, ledger, tasks)}
+    words = {index: asked for index, asked in words.items() if width(quotation(asked)) >= SHORTEST}
+    texts = {index: _own_text(begun[index]) for index in {*words, *removed_later(session, ledger, tasks)}}
     rules = _rules_in(session, texts, words)
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
     said_of = [*rules.items(), *todos.items()]
@@ -132,23 +128,49 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             )
             for rule in rules.get(message, ())
         )
+        later = tuple(index for index, task in continuing.items() if task == message)
         if message not in words:
-            requests.append(RequestWords(message, "", False, (), (), rules=own))
+            requests.append(RequestWords(message, "", False, (), (), rules=own, continued_by=later))
             continue
         places, text = quoted_in[message, FIRST_WORDS], words[message]
         if len(places) <= MOST_PLACES:
-            quote, quoting = quotation(text), _quoting(session, quotes[message, FIRST_WORDS])
-            tasks, stated = ([one for one in part if quote not in one] for part in clauses[message])
-            passages = _repeating(session, quoting, tasks)
-            repeating = _repeating(session, (*quoting, *dict(passages)), stated)
-            in_turn = sorted(_compactions_of_turn(session, ledger, message))
-            silent = [place for place in in_turn if place not in quoting and place not in dict(passages)]
-            restated, asks = _restating(session, silent, _asked_for(texts[message])), _asks_besides(texts[message])
-            is_whole, events = quote == text.rstrip(_END), tuple(places)
-            requests.append(
-                RequestWords(message, quote, is_whole, events, quoting, passages, restated, repeating, own, asks)
-            )
+            in_turn = _compactions_of_turn(session, ledger, tasks == message, message)
+            found = _found(session, message, begun[message], text, tuple(places), in_turn)
+            requests.append(msgspec.structs.replace(found, rules=own, continued_by=later))
     return tuple(sorted(requests, key=lambda item: item.message))
+
+
+def _read_first(
+    session: Session, ledger: Ledger, lists: Mapping[int, int], read: Callable[[], Iterable[Event]]
+) -> tuple[dict[int, Event], dict[int, list[str]]]:
+    """The messages that a compaction may have taken away and those that may only say to go on, and the open todos of
+    some lists; read up to the last of all these."""
+    users = ledger.steps["user_event"]
+    removed = {*removed_requests(session, ledger, users), *removed_later(session, ledger, users)}
+    wanted = {*removed, *brief_turns(ledger)} if removed else set()
+    begun, todos = {}, {}
+    for index, event in enumerate(islice(read(), max([*wanted, *lists], default=-1) + 1)):
+        if index in lists:
+            todos[index] = followed_todos(event)
+        if index in wanted:
+            begun[index] = event
+    return begun, todos
+
+
+def _found(
+    session: Session, message: int, event: Event, asked: str, places: tuple[int, ...], in_turn: Iterable[int]
+) -> RequestWords:
+    """Where a request that `asked` for something is, by its first words, clauses and sentences. `places` are the events
+    that quote its first words, `in_turn` the compactions of its turn."""
+    quote, text = quotation(asked), _own_text(event)
+    quoting = _quoting(session, _spoken(quote))
+    clauses, stated = ([one for one in part if quote not in one] for part in passages_of(event))
+    passages = _repeating(session, quoting, clauses)
+    kept_rules = _repeating(session, (*quoting, *dict(passages)), stated)
+    silent = [place for place in sorted(in_turn) if place not in quoting and place not in dict(passages)]
+    restated, is_whole = _restating(session, silent, _asked_for(text)), quote == asked.rstrip(_END)
+    asks = _asks_besides(text)
+    return RequestWords(message, quote, is_whole, places, quoting, passages, restated, kept_rules, asks=asks)
 
 
 def _listed(
@@ -278,22 +300,22 @@ def _asks_besides(text: str) -> bool:
     return any(one and _rule_in(one) != one for one in said)
 
 
-def removed_requests(session: Session, ledger: Ledger) -> list[int]:
-    """Messages whose turn went on after a compaction that did not keep them, the first MOST_REQUESTS in order."""
-    users = ledger.steps["user_event"]
+def removed_requests(session: Session, ledger: Ledger, tasks: Ints) -> list[int]:
+    """Messages whose turn went on after a compaction that did not keep them, the first MOST_REQUESTS in order. `tasks`
+    are the messages that the steps work on."""
     messages: dict[int, None] = {}
     for item in counted_compactions(session).compactions:
         if item.step >= 0:
-            message, base = int(users[item.step]), ledger.bases[item.place]
+            message, base = int(tasks[item.step]), ledger.bases[item.place]
             if 0 <= message < base.at and not holds(base.view, message):
                 messages[message] = None
     return list(messages)[:MOST_REQUESTS]
 
 
-def removed_later(session: Session, ledger: Ledger) -> set[int]:
-    """Messages that began a turn with calls, and that a compaction of a later turn did not keep."""
-    users = ledger.steps["user_event"]
-    turns = np.unique(users[users >= 0])
+def removed_later(session: Session, ledger: Ledger, tasks: Ints) -> set[int]:
+    """Messages that began a turn with calls, and that a compaction of a later turn did not keep. `tasks` are the
+    messages that the steps work on."""
+    turns = np.unique(tasks[tasks >= 0])
     removed = np.zeros(len(turns), dtype=np.bool_)
     for item in counted_compactions(session).compactions:
         if item.step >= 0:
@@ -304,7 +326,7 @@ def removed_later(session: Session, ledger: Ledger) -> set[int]:
                     kept[slice(*np.searchsorted(turns, (segment.start, segment.stop)).tolist())] = True
                 elif isinstance(segment, Rewritten) and segment.reason == JOINED:
                     kept |= turns == segment.event
-            removed |= ~kept & (turns < base.at) & (turns != users[item.step])
+            removed |= ~kept & (turns < base.at) & (turns != tasks[item.step])
     return set(turns[removed].tolist())
 
 
@@ -360,28 +382,6 @@ def text_to_compare(event: Event) -> str:
     return "\n".join(part_text(part) for part in event.parts)
 
 
-_QUOTES = re.compile(r'^(?:\\?")+|(?:\\?")+$')
-
-
-def first_words(event: Event) -> str:
-    """A user's words, folded and without quotation marks or an agent's tags around them: the first part that has text.
-    Of a command of Claude Code what was typed; "" where that is no request to the model."""
-    words = next((words for part in event.parts if (words := _unquoted(" ".join(part_text(part).split())))), "")
-    if wrapped := _WRAPPED.match(words):
-        return wrapped[2]
-    if not words.startswith(_MARKUP):
-        return words
-    name, arguments = (
-        " ".join(match[1].split()) if (match := kind.search(words)) else "" for kind in (_COMMAND, _ARGUMENTS)
-    )
-    return f"{name} {arguments}" if name and arguments else ""
-
-
-def _unquoted(words: str) -> str:
-    """Words without the quotation marks around them, escaped or not."""
-    return _QUOTES.sub("", words)
-
-
 def shortened(words: str, chars: int = QUOTE_CHARS) -> str:
     """The first words up to so many characters (`width`), whole ones where there are several."""
     if width(words) <= chars:
@@ -402,8 +402,8 @@ def asked_words(event: Event) -> str:
     a request may begin with those."""
     words = first_words(event)
     own = next((text for part in event.parts if (text := part_text(part).strip())), "")
-    is_typed = _unquoted(" ".join(own.split())) == words  # then its lines are known: code below it is no part of it
-    sentences = [" ".join(sentence.split()) for sentence in split_sentences(_unquoted(own) if is_typed else words)]
+    is_typed = unquoted(" ".join(own.split())) == words  # then its lines are known: code below it is no part of it
+    sentences = [" ".join(sentence.split()) for sentence in split_sentences(unquoted(own) if is_typed else words)]
     for place, sentence in enumerate(sentences):
         if not _is_rule(sentence):
             rest = " ".join(filter(None, sentences[place:])) if place else words
@@ -448,7 +448,7 @@ def _ends(clauses: list[str]) -> list[str]:
 def _own_text(event: Event) -> str:
     """A user's words as they were set: the first part that has text; of a command of Claude Code what was typed."""
     text = next((text for part in event.parts if (text := part_text(part).strip())), "")
-    return first_words(event) if text.startswith(_MARKUP) else text
+    return first_words(event) if text.startswith(MARKUP) else text
 
 
 def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]) -> tuple[tuple[int, str], ...]:
@@ -463,10 +463,9 @@ def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]
     return tuple(repeated)
 
 
-def _compactions_of_turn(session: Session, ledger: Ledger, message: int) -> set[int]:
-    """The compactions behind a request, up to the last call of its turn."""
-    steps = ledger.steps
-    last = int(steps["at"][steps["user_event"] == message].max(initial=-1))
+def _compactions_of_turn(session: Session, ledger: Ledger, in_turn: NDArray[np.bool_], message: int) -> set[int]:
+    """The compactions behind a request, up to the last call of its turn. `in_turn`: which steps are of it."""
+    last = int(ledger.steps["at"][in_turn].max(initial=-1))
     return {place for place, item in enumerate(session.compactions) if message < item.at <= last}
 
 

@@ -66,7 +66,7 @@ def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
         "rule": shortened(rule.text, RULE_CHARS),
         "is_whole": shortened(rule.text, RULE_CHARS) == rule.text,
         "compaction": by.compaction,
-        "last": int(np.flatnonzero(facts.ledger.steps["user_event"] == words.message)[-1]),
+        "last": int(np.flatnonzero(facts.tasks == words.message)[-1]),
     }
     cut = "" if numbers["is_whole"] else " …"
     more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more rule')} of that message."
@@ -95,7 +95,7 @@ class RuleLoss(NamedTuple):
 def rule_losses(facts: Facts, words: RequestWords) -> list[RuleLoss]:
     """The rules of a request that no request of its turn has from a compaction, or later, up to its end, but for those
     that the user had taken back by then."""
-    in_turn = np.flatnonzero(facts.ledger.steps["user_event"] == words.message)
+    in_turn = np.flatnonzero(facts.tasks == words.message)
     in_turn = in_turn[in_turn >= _removals(facts, words)[0].step]
     lost = []
     for rule in words.rules:
@@ -156,7 +156,7 @@ def _lost_later(facts: Facts, message: int, rule: RuleWords) -> Removal | None:
     present, unread = presence(facts, rule)
     said = np.flatnonzero(present | np.isin(steps["epoch"], list(unread)))
     first = int(said[-1]) + 1 if len(said) else 0
-    if first >= len(present) or int(steps["user_event"][first]) <= message:
+    if first >= len(present) or int(facts.tasks[first]) <= message:
         return None
     if not rule.holds_at(int(steps["at"][first])):
         return None
@@ -203,6 +203,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     step = first.step if absence is None else absence.first
     until = [item.compaction for item in removals if item.compaction in sealed and item.step < step]
     at_latest = bool(until) and not is_unread and not present[step - 1]
+    begun_by = int(facts.ledger.steps["user_event"][step])
     numbers = {
         "message": words.message,
         "quote": words.quote,
@@ -221,6 +222,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "last_step_verbatim": first.step - 1,
         "first_absent": -1 if absence is None else absence.first,
         "last_absent": -1 if absence is None else absence.last,
+        "continued_by": begun_by if begun_by in words.continued_by else -1,
     }
     by = f"{'an edit of the history after ' if by_edit else ''}{compactions_words([lost.compaction])}"
     what = f"left the context at {at_step(step)} ({by}){' at the latest' if at_latest else ''}; "
@@ -243,6 +245,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         what += (
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
         )
+    what += f" Message {begun_by + 1:,} only says to go on." if begun_by in words.continued_by else ""
     sentence = f'Your request "{words.quote}{"" if words.is_whole else " …"}" {what}'
     severity = INFO if absence is None or is_unread or (is_said and forgetting is None) else WARNING
     steps = tuple(item.step for item in removals[:LISTED])
@@ -265,8 +268,7 @@ def _forgetting_words(item: Removal) -> str:
 def _removals(facts: Facts, words: RequestWords) -> list[Removal]:
     """The compactions of the request's turn after which the next request did not have the message itself, with those
     that they replaced before any call was made."""
-    users = facts.ledger.steps["user_event"]
-    fired = [item for item in facts.recording.fired if int(users[item.step]) == words.message]
+    fired = [item for item in facts.recording.fired if int(facts.tasks[item.step]) == words.message]
     return [
         Removal(index, item.step, counted)
         for item in fired
@@ -307,7 +309,7 @@ def _absence(facts: Facts, words: RequestWords, absent: NDArray[np.bool_]) -> Ab
     """The first stretch of such steps since the first removal that begins in the request's own turn."""
     absent = absent.copy()
     absent[: _removals(facts, words)[0].step] = False
-    in_turn = np.flatnonzero(absent & (facts.ledger.steps["user_event"] == words.message))
+    in_turn = np.flatnonzero(absent & (facts.tasks == words.message))
     if not len(in_turn):
         return None
     first = int(in_turn[0])

@@ -10,7 +10,7 @@ from guard_core.facts.across import (
     Views,
     calls_without_result,
     crossings,
-    last_request,
+    last_requests,
     open_work,
 )
 from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Snippet, State
@@ -47,9 +47,9 @@ class Changes(NamedTuple):
 
 def changes_of(page: Frame, item: Compaction) -> Changes:
     """What a compaction did to instructions and open work."""
-    ledger, request = page.analysis.ledger, last_request(page.analysis.ledger, item.at)
-    wanted = [*todo_calls(ledger, item.at).tolist(), *([request] if request >= 0 else [])]
-    open_now = open_work(convert.load_messages(page.row, wanted), item.at, request)
+    ledger, requests = page.analysis.ledger, last_requests(page.analysis.ledger, item.at)
+    wanted = [*todo_calls(ledger, item.at).tolist(), *requests]
+    open_now = open_work(convert.load_messages(page.row, wanted), item.at, requests)
     said = [snippet for snippet in instructions_of(page.row, page.analysis) if snippet.event < item.at]
     search = search_for(page.row, page.analysis, item.side, (*open_now, *said))
     epoch = item.place if item.recorded else -1

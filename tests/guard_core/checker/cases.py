@@ -230,6 +230,14 @@ def with_todos(summary: str = f"The task: {WORDS}.", *, again: bool = False) -> 
     return msgspec.structs.replace(built, events=tuple(events))
 
 
+def continued() -> Session:
+    """Work that the user says to go on with, and a compaction behind that."""
+    built = exchange(14, tokens=_falling_at(9), compactions=(compaction(9),))
+    events = [*built.events]
+    events[6] = Event(Role.USER, (TextPart("OK, continue"),))
+    return msgspec.structs.replace(built, events=tuple(events))
+
+
 def with_earlier_rules() -> Session:
     """Two turns of their own rules, then work whose first compaction keeps one of the three and the second none."""
     said = (
@@ -377,6 +385,7 @@ def recordings() -> Iterator[tuple[str, Session]]:
         "rule lost",
         with_rules(exchange(20, tokens=_falling_at(5), compactions=(compaction(5, f"The task: {WORDS}."),))),
     )
+    yield "continued request lost", continued()
     yield "rules of an earlier turn lost", with_earlier_rules()
     yield "todos lost", with_todos()
     yield "todos lost before another list", with_todos(again=True)

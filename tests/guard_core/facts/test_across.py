@@ -1,6 +1,6 @@
 """What a compaction did to snippets, and what was open when it came."""
 
-from guard_core.facts.across import Views, calls_without_result, crossings, last_request, open_work
+from guard_core.facts.across import Views, calls_without_result, crossings, last_requests, open_work
 from guard_core.facts.lanes import Search, Snippet, State, places_of
 from guard_core.findings import Facts
 from guard_core.ledger import Ledger
@@ -33,7 +33,13 @@ def test_the_last_request_and_the_open_todos_are_those_before_it():
     todos = [{"content": "first", "status": "pending"}], [{"content": "second", "status": "in_progress"}]
     log = [*LOG, tool_call("TodoWrite", "t", todos=todos[0]), tool_call("TodoWrite", "u", todos=todos[1])]
     ledger = Ledger.of(session(*log))
-    assert [last_request(ledger, at) for at in (0, 1, 2, 3, 6)] == [-1, 0, 0, 2, 2]
-    texts = [(item.kind, item.text) for item in open_work(enumerate(log), 5, 2)]
+    assert [last_requests(ledger, at) for at in (0, 1, 2, 3, 6)] == [[], [0], [0], [0, 2], [0, 2]]
+    texts = [(item.kind, item.text) for item in open_work(enumerate(log), 5, [0, 2])]
     assert texts == [("last request", "Use tabs in the Makefile"), ("todo", "first")]
-    assert [item.text for item in open_work(enumerate(log), 6, 2)][1:] == ["second"]
+    assert [item.text for item in open_work(enumerate(log), 6, [0, 2])][1:] == ["second"]
+
+
+def test_the_last_request_is_the_one_that_messages_behind_it_say_to_go_on_with():
+    log = [*LOG, user("continue"), model("ok"), user("Weiter!")]
+    assert [item.text for item in open_work(enumerate(log), 7, [0, 2, 4, 6])] == ["Use tabs in the Makefile"]
+    assert open_work(enumerate([*log, user("yes")]), 8, [0, 2, 4, 6, 7]) == ()

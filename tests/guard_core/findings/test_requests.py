@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.checker import check
-from guard_core.events import TextPart
+from guard_core.events import Role, TextPart
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
 from guard_core.ledger import Ledger
 from guard_core.recordings import read
@@ -43,6 +43,66 @@ def test_a_request_that_nothing_quotes_any_more_is_lost():
     assert (finding.numbers["message"], finding.numbers["compaction"], finding.numbers["quoted_by"]) == (0, 0, [])
     steps = [finding.numbers[name] for name in ("last_step_verbatim", "first_absent", "last_absent")]
     assert steps == [1, 2, 5]
+
+
+def gone_on(words, *compactions, ask=ASK, between=()):
+    """A turn of three calls, perhaps another one, and one of four calls that a message of these words began."""
+    first = [user(ask), *(model("working on it") for _ in range(3))]
+    events = [*first, *between, user(words), *(model("done a bit more") for _ in range(4))]
+    ats = [at for at, event in enumerate(events) if event.role is Role.MODEL]
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in ats)
+    return session(*events, calls=calls, compactions=compactions)
+
+
+@pytest.mark.parametrize(
+    "words", ["continue", "OK, go on!", "Bitte weiter", "继续", "<feedback>\ncontinue\n</feedback>"]
+)
+@pytest.mark.parametrize("at", [4, 5, 7])
+def test_a_request_is_lost_too_where_the_user_only_said_to_go_on_with_it(words, at):
+    built = gone_on(words, compaction(at, summary="Half is done."))
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["message"], finding.numbers["continued_by"]) == ("warning", 0, 4)
+    assert finding.sentence == (
+        f'Your request "{ASK}" left the context at step {max(at, 5) - 1} (compaction 1); nothing has quoted it since. '
+        "Message 5 only says to go on."
+    )
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "between"),
+    [
+        ("Now continue with the manual of the importer", ()),  # a request of its own
+        ("yes", ()),  # to whatever the agent asked
+        ("continue", (user("Now update the manual of the importer"), model("done"))),  # with another one
+    ],
+)
+def test_a_request_that_was_over_is_not_missed_where_the_user_asks_for_something_else(words, between):
+    assert not [
+        item
+        for item in lost(gone_on(words, compaction(5 + len(between), summary="Half is done."), between=between))
+        if item.numbers["message"] == 0
+    ]
+
+
+def test_a_request_that_is_continued_is_kept_by_a_summary_that_quotes_it():
+    (finding,) = lost(gone_on("continue", compaction(4, summary=f'The user: "{ASK}".')))
+    assert finding.severity == "info"
+    assert finding.sentence.endswith("the summary still quotes it. Message 5 only says to go on.")
+
+
+def test_what_an_agent_does_without_its_model_lies_between_a_request_and_its_continuation():
+    compacted = user("<command-name>/compact</command-name>\n<command-args></command-args>")
+    (finding,) = lost(gone_on("continue", compaction(5, summary="Half is done."), between=(compacted,)))
+    assert (finding.numbers["message"], finding.numbers["continued_by"]) == (0, 5)
+
+
+def test_a_rule_of_a_request_that_is_continued_is_lost_within_its_turn():
+    ask = f"{ASK}. Never touch legacy.py by hand."
+    built = gone_on("continue", compaction(4, summary=f'The user: "{ASK}".'), ask=ask)
+    assert [item.kind for item in recorded_findings(Facts.of(built)) if "rule_lost" in item.kind] == ["rule_lost"]
 
 
 def test_a_request_that_the_summary_still_quotes_is_only_noted():

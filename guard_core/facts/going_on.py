@@ -1,0 +1,33 @@
+"""Messages of users that ask for nothing of their own: they only say to go on with what was asked for before."""
+
+from __future__ import annotations
+
+import re
+
+from guard_core.quoting import normalised
+
+LONGEST = 200  # bytes of such a message, ours: the marks that an agent writes around a command included
+_BEFORE = (
+    r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|good|great|thanks|thank you|please|pls|and|now|then|just|so|ja|bitte|gut|danke"
+    r"|oui|d['’]accord|s['’]il te pla[îi]t|s[íi]|vale|por favor|per favore|да|давай|пожалуйста)\b[\s,.!:;-]*)*"
+)
+_BEHIND = (
+    r"(?:[\s,.!:;-]+(?:please|pls|then|now|on|working|with (?:it|that|this|the (?:task|work))"
+    r"|(?:from )?where (?:you|we) left off|bitte|damit|jetzt|s['’]il te pla[îi]t|por favor|per favore|пожалуйста))*"
+)
+_GO_ON = (
+    r"continue|go on|go ahead|keep (?:going|on|working)|carry on|proceed|resume"
+    r"|(?:mach(?:e|t)? )?(?:bitte )?weiter(?:machen)?|fahre? fort|fortfahren|nur zu"
+    r"|continue[rz]?|vas[- ]y|poursui(?:s|vez|vre)|contin[uú][ae]|sigue(?: adelante)?|adelante|prosiga|prossiga"
+    r"|prosegui|(?:vai )?avanti|ga (?:door|verder)|kontynuuj|продолжай(?:те)?|дальше|продолжить"
+)
+_EASTERN = (
+    "(?:请|請|好的?[,，]?)*(?:继续|繼續|接着)(?:做|吧|工作|进行|進行|执行|執行)?|続け(?:て)?(?:ください|下さい)?|続行"
+    "|계속(?: ?(?:진행)?(?:해|하세요|해줘|해주세요))?"
+)
+_ONLY = re.compile(rf"[\s.…]*{_BEFORE}(?:(?:{_GO_ON}){_BEHIND}|{_EASTERN})[\s.,!…。！]*", re.IGNORECASE)
+
+
+def says_to_go_on(words: str) -> bool:
+    """Is "continue", "go on", "weiter" or the like all that a message says."""
+    return len(words) <= LONGEST and _ONLY.fullmatch(normalised(words)) is not None

@@ -1,0 +1,48 @@
+"""What the steps of a recording work on: the request that began their turn, or the one that this says to go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from guard_core.events import Event, MediaPart, part_text
+from guard_core.facts.going_on import LONGEST, says_to_go_on
+from guard_core.findings.first_words import first_words
+from guard_core.ledger import Ints, Ledger
+
+
+def brief_turns(ledger: Ledger) -> list[int]:
+    """The messages that began a turn and are so short that they may only say to go on, each with the one before it."""
+    starts = ledger.turn_starts
+    brief = np.flatnonzero(ledger.events["request_bytes"][starts] <= LONGEST)
+    found: list[int] = np.unique(starts[np.concatenate((brief, brief[brief > 0] - 1))]).tolist()
+    return found
+
+
+def continued_tasks(ledger: Ledger, begun: Mapping[int, Event]) -> dict[int, int]:
+    """The messages that only say to go on, each with the last request before it. `begun` has those of `brief_turns`;
+    what an agent does without its model is no request."""
+    continued, task = {}, -1
+    for start in ledger.turn_starts.tolist():
+        event = begun.get(start)
+        words = "" if event is None else first_words(event)
+        if event is not None and _only_goes_on(event, words):
+            continued |= {start: task} if task >= 0 else {}
+        elif event is None or words or not any(part_text(part).strip() for part in event.parts):
+            task = start
+    return continued
+
+
+def _only_goes_on(event: Event, words: str) -> bool:
+    has_pictures = any(isinstance(part, MediaPart) for part in event.parts)
+    return says_to_go_on(words) and not has_pictures
+
+
+def task_column(users: Ints, continued: Mapping[int, int]) -> Ints:
+    """The message that every step works on: the one that began its turn, given in `users`, or the one that this says to
+    go on with."""
+    tasks = users.copy()
+    for message, task in continued.items():
+        tasks[users == message] = task
+    return tasks
