@@ -123,7 +123,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "(message {message:place}) left the context at step {step:place} (",
         "(compaction {compaction:place})",
         "for {count:others} more todo(s) of that list",
-        "its next list later (message {later:place})",
+        "its todos later (message {later:place})",
     ),
     "request_lost": (
         "left the context at step {step:place} (",

@@ -36,7 +36,7 @@ from guard_core.facts.texts import (
     paraphrases,
     split_sentences,
 )
-from guard_core.facts.todos import TODO_TOOLS, open_todos
+from guard_core.facts.todos import Todo, Todos
 from guard_core.facts.withdrawals import withdraws
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
@@ -448,51 +448,66 @@ def rule_lost(story: Story, finding: Finding) -> None:
 
 
 def todo_lost(story: Story, finding: Finding) -> None:
-    """The open todos of a list are searched in every request since, and the list is the last one before the compaction
-    and before the loss."""
+    """The todos that were open at a compaction and that it took away are searched in every request since."""
     message, index = number(finding, "message"), number(finding, "compaction")
-    lists = [at for at, event in enumerate(story.session.events) if _writes_todos(event)]
-    at = story.recorded(index).at
-    if message not in lists or message != [place for place in lists if place < at][-1]:
-        raise Wrong("that is not the last list of todos before the compaction")
-    agree(finding, later=next((place for place in lists if place > message), -1))
-    lost: list[tuple[int, int, str]] = []
-    for todo in _open_ones(story.session.events[message]):
-        silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > message]
-        while silent and not _tells(story, silent[-1], todo):
+    group = next((group for group in _todos_taken(story) if any(todo.message == message for todo in group)), [])
+    lost: list[tuple[int, int, Todo]] = []
+    for todo in group:
+        silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > todo.message]
+        while silent and not _tells(story, silent[-1], todo.text):
             silent.pop()
         first = silent[-1] + 1 if silent else len(story.sent)
         taking = [
             place
             for place in range(len(story.compactions))
             if 0 <= story.compaction(place).step <= first
-            and _takes_away(story, place, message)
-            and not any(message < one < story.recorded(place).at for one in lists)
+            and _takes_away(story, place, todo.message)
+            and not 0 <= todo.later < story.recorded(place).at
         ]
-        if taking and first < len(story.sent):
-            is_written_anew = any(message < one < story.session.calls[first].at for one in lists)
-            lost += [] if is_written_anew else [(first, taking[-1], todo)]
+        if taking and first < len(story.sent) and not 0 <= todo.later < story.session.calls[first].at:
+            lost.append((first, taking[-1], todo))
     if not lost:
-        raise Wrong("the last request has every todo of the list, or may have it")
+        raise Wrong(
+            "no todo of that message was open at a compaction that took it away, or the last request may have it"
+        )
     step, taken, todo = min(lost, key=lambda item: item[:2])
     same("step", finding.step, step)
     same("compaction", index, taken)
-    if not todo.startswith(str(number(finding, "todo"))) or not number(finding, "todo"):
+    if not todo.text.startswith(str(number(finding, "todo"))) or not number(finding, "todo"):
         raise Wrong("that is not the todo that was lost first")
-    agree(finding, is_whole=finding.numbers["todo"] == todo)
+    agree(finding, message=todo.message, is_whole=finding.numbers["todo"] == todo.text, later=todo.later)
     same("count", finding.count, sum(item[:2] == (step, taken) for item in lost))
-    if (finding.severity == INFO) != (number(finding, "later") >= 0):
-        raise Wrong("a loss that a later list may have made up for is a note, and no other one")
+    if (finding.severity == INFO) != (todo.later >= 0):
+        raise Wrong("a loss that a later update may have made up for is a note, and no other one")
 
 
-def _writes_todos(event: Event) -> bool:
-    return any(isinstance(part, ToolCallPart) and part.name in TODO_TOOLS for part in event.parts)
+def _todos_taken(story: Story) -> Iterator[list[Todo]]:
+    """For each compaction the todos that were open before it and that it, and none before it, took away, as far as they
+    are long enough to be known again."""
+    taken: set[tuple[int, str]] = set()
+    for place in range(len(story.compactions)):
+        at = story.recorded(place).at
+        group: dict[str, Todo] = {}
+        for todo in _open_before(story, at) if story.compaction(place).step >= 0 else []:
+            is_known = _weight(todo.text) >= _SHORTEST_QUOTE and says_something(todo.text)
+            if is_known and _takes_away(story, place, todo.message) and (todo.message, todo.text) not in taken:
+                taken.add((todo.message, todo.text))
+                group.setdefault(todo.text, todo)
+        yield [todo._replace(later=_updated_at(story, todo, at)) for todo in list(group.values())[:_MOST_TODOS]]
 
 
-def _open_ones(event: Event) -> list[str]:
-    """The todos of a list that are not done and long enough to be known again, without those that it repeats."""
-    ones = [one for one in open_todos(event) or () if _weight(one) >= _SHORTEST_QUOTE and says_something(one)]
-    return list(dict.fromkeys(ones))[:_MOST_TODOS]
+def _open_before(story: Story, at: int) -> list[Todo]:
+    todos = Todos()
+    for index, event in enumerate(story.session.events[:at]):
+        todos.read(index, event)
+    return todos.open
+
+
+def _updated_at(story: Story, todo: Todo, at: int) -> int:
+    """The next message that writes, closes or renames a todo that was open before event `at`, -1: none."""
+    todos = Todos()
+    said = [index for index, event in enumerate(story.session.events) if todo in todos.read(index, event)]
+    return next((index for index in said if index >= at), -1)
 
 
 def _says_how_much(finding: Finding, rule: str) -> None:

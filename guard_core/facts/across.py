@@ -13,7 +13,7 @@ from guard_core.events import Event
 from guard_core.facts.going_on import says_to_go_on
 from guard_core.facts.lanes import Search, Snippet, State
 from guard_core.facts.proposals import TODO
-from guard_core.facts.todos import open_todos
+from guard_core.facts.todos import Todos
 from guard_core.findings.first_words import first_words
 from guard_core.findings.presence import SHORTEST, quotation
 from guard_core.ledger import Ledger
@@ -75,12 +75,12 @@ def last_requests(ledger: Ledger, at: int) -> list[int]:
 def open_work(events: Iterable[tuple[int, Event]], at: int, requests: Container[int]) -> tuple[Snippet, ...]:
     """The last of the user's requests that does not only say to go on, by the first words that findings know it by, and
     the todos open at event `at`."""
-    todos: tuple[Snippet, ...] = ()
+    todos = Todos()
     asked: tuple[Snippet, ...] = ()
     for index, event in events:
         if index in requests and not says_to_go_on(words := first_words(event)):
             quote = quotation(words)
             asked = (Snippet(LAST_REQUEST, quote, index),) if width(quote) >= SHORTEST else ()
-        if index < at and (texts := open_todos(event)) is not None:
-            todos = tuple(Snippet(TODO, text, index) for text in dict.fromkeys(texts))
-    return (*asked, *todos)
+        if index < at:
+            todos.read(index, event)
+    return (*asked, *dict.fromkeys(Snippet(TODO, todo.text, todo.message) for todo in todos.open))

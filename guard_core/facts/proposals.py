@@ -12,7 +12,7 @@ from guard_core.costs import HAS_RESULT, SYSTEM, USER
 from guard_core.events import Event, TextPart
 from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, says_something, sentences
 from guard_core.facts.lanes import Snippet
-from guard_core.facts.todos import open_todos, todo_calls
+from guard_core.facts.todos import Todos, todo_events
 from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
 from guard_core.quoting import normalised, width
@@ -42,10 +42,10 @@ _SHORTEST = {PATH: 5, IDENTIFIER: 6, QUANTITY: 2}  # characters; shorter ones ar
 
 def events_to_read(ledger: Ledger) -> Ints:
     """The events whose texts are needed for proposals: those of users and of the system without tool results, the first
-    MOST_READ, and the calls of todo tools, the last MOST_TODO_CALLS."""
+    MOST_READ, and those of todo tools, the last MOST_TODO_EVENTS."""
     flags = ledger.events["flags"]
     users = np.flatnonzero(((flags & (USER | SYSTEM)) > 0) & ((flags & HAS_RESULT) == 0))[:MOST_READ]
-    return np.union1d(users, todo_calls(ledger, ledger.event_count))
+    return np.union1d(users, todo_events(ledger, ledger.event_count))
 
 
 def instructions(session: Session, events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
@@ -69,20 +69,19 @@ def _instructions(session: Session, events: Iterable[tuple[int, Event]]) -> Iter
 
 
 def details(events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
-    """The todos that these messages list as open at last, and the paths, identifiers and quantities that users name."""
+    """The todos that are open at last by these messages, and the paths, identifiers and quantities that users name."""
     named: dict[str, dict[str, Snippet]] = {kind: {} for kind in _DETAILS}
-    todos: tuple[int, list[str]] = (-1, [])
+    todos = Todos()
     for index, event in events:
-        if (listed := open_todos(event)) is not None:
-            todos = index, listed
+        todos.read(index, event)
         if event.starts_turn():
             for part in event.parts:
                 if isinstance(part, TextPart):
                     for snippet in named_in(part.text, index):
                         if len(named[snippet.kind]) < MOST_DETAILS:
                             named[snippet.kind].setdefault(normalised(snippet.text), snippet)
-    listed_todos = [Snippet(TODO, text, todos[0]) for text in dict.fromkeys(todos[1])][:MOST_DETAILS]
-    return (*listed_todos, *(snippet for kind in named.values() for snippet in kind.values()))
+    listed = list(dict.fromkeys(Snippet(TODO, todo.text, todo.message) for todo in todos.open))
+    return (*listed[:MOST_DETAILS], *(snippet for kind in named.values() for snippet in kind.values()))
 
 
 def named_in(text: str, event: int = -1) -> Iterator[Snippet]:

@@ -1,52 +1,164 @@
-"""Lists of todos that agents write with a tool: where they are in a log, and what of them is not done."""
+"""The todos of an agent: lists that it writes as a whole, and tasks that it creates, changes and closes one by one.
+
+Which tools those are, and what their arguments are called, is from the agents' own schemas: Claude Code (`TodoWrite`;
+from 2.1.16 on `TaskCreate`, whose result has the number that `TaskUpdate` names), Codex (`update_plan`), Gemini CLI and
+LangChain (`write_todos`), OpenCode, Amp, Cursor and Qwen Code, Kimi CLI and Kimi Code (`SetTodoList`, `TodoList`),
+Mistral Vibe and Hermes (`todo`, of which Hermes may merge a part into its list), VS Code, OpenHands, Crush; Roo Code,
+Copilot CLI and goose write theirs as a Markdown checklist. The checklist that Cline adds to the arguments of any tool
+is not followed.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from guard_core.costs import CALL, tool_key
-from guard_core.events import Event, ToolCallPart
+from guard_core.costs import CALL, RESULT, tool_key
+from guard_core.events import Event, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ints, Ledger
 
-MOST_TODO_CALLS = 50  # the last ones
-TODO_TOOLS = (  # tools that write a list of todos, by the agents that have them
-    *("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "SetTodoList", "todo", "update_todo_list"),
-    *("TaskCreate", "TaskUpdate", "manage_todo_list"),
+MOST_TODO_EVENTS = 200  # the last ones that are read where not all are
+CREATE, UPDATE = "TaskCreate", "TaskUpdate"
+TODO_TOOLS = (
+    *("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "SetTodoList", "TodoList", "todo", "todos"),
+    *("update_todo_list", "update_todo", "todo__todo_write", "manage_todo_list", "task_tracker", CREATE, UPDATE),
 )
-_DONE = {"completed", "complete", "done", "cancelled", "canceled", "deleted"}
+LONGEST = 400  # characters of a todo that are compared
+_DONE = {"completed", "complete", "done", "cancelled", "canceled", "deleted", "resolved"}
 _TODO_TEXTS = ("content", "step", "title", "text", "task", "subject", "description")
+_READS = {"read", "view", "list", "get"}  # what a tool is told that shows the list and changes nothing
+_COMMANDS = ("action", "command", "operation")
+_CHECKBOX = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?\[([ xX~>/-])\]\s+(\S.*)$", re.MULTILINE)
+_NUMBER = re.compile(r"#(\d+)")
 
 
-def todo_calls(ledger: Ledger, stop: int) -> Ints:
-    """The events before event `stop` that call a todo tool, the last MOST_TODO_CALLS."""
-    events = all_todo_calls(ledger)
-    return events[events < stop][-MOST_TODO_CALLS:]
+class Todo(NamedTuple):
+    """An open todo, the message that wrote it, and the next message of the agent that writes, closes or renames it or
+    the list that it is of, -1: none."""
+
+    text: str
+    message: int
+    later: int = -1
 
 
-def all_todo_calls(ledger: Ledger) -> Ints:
-    """All events that call a todo tool."""
-    calls = (ledger.parts["kind"] == CALL) & np.isin(ledger.parts["tool"], [tool_key(name) for name in TODO_TOOLS])
-    events: Ints = np.unique(ledger.parts["event"][calls])
+class Todos:
+    """The open todos of an agent, as of the last message that was read. Messages are read in the order of the log;
+    those without a call of a todo tool, or its result, may be left out."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Todo] = {}  # by id; of a list without ids by their place
+        self._asked: dict[str, Todo] = {}  # tasks that were asked for, by the call: their number is not known yet
+
+    @property
+    def open(self) -> list[Todo]:
+        return list(self._open.values())
+
+    def read(self, index: int, event: Event) -> list[Todo]:
+        """Take up a message; the todos that were open before and that it writes anew, closes or renames."""
+        spoken_of = []
+        for part in event.parts:
+            if isinstance(part, ToolCallPart) and part.name in TODO_TOOLS and isinstance(part.arguments, dict):
+                spoken_of += self._take(index, part.name, part.id, part.arguments)
+            elif isinstance(part, ToolResultPart) and (task := self._asked.pop(part.call_id, None)):
+                number = _NUMBER.search(part_text(part))
+                if number and not part.is_error:
+                    self._open[number[1]] = task
+        return spoken_of
+
+    def _take(self, index: int, name: str, call: str, arguments: dict[str, Any]) -> list[Todo]:
+        if name == CREATE:
+            self._asked[call] = Todo(_words(arguments.get("subject")), index)
+            return []
+        if name == UPDATE:
+            return self._update(index, str(arguments.get("taskId", "")).lstrip("#"), arguments)
+        items = _items(arguments)
+        if items is None:
+            return []
+        before = self._open
+        if arguments.get("merge") is not True:
+            self._open = _listed(index, items, before)
+            return list(before.values())
+        named = {str(item.get("id")): item for item in items if isinstance(item, dict) and "id" in item}
+        self._open = {key: todo for key, todo in before.items() if key not in named}
+        self._open |= _listed(index, list(named.values()), before)
+        return [todo for key, todo in before.items() if key in named]
+
+    def _update(self, index: int, task: str, arguments: dict[str, Any]) -> list[Todo]:
+        before, subject = self._open.get(task), _words(arguments.get("subject"))
+        if before is None or not (_is_done(arguments) or subject):
+            return []
+        del self._open[task]
+        if not _is_done(arguments):
+            self._open[task] = Todo(subject, index)
+        return [before]
+
+
+def open_at(events: Iterable[tuple[int, Event]], places: Sequence[int]) -> list[list[Todo]]:
+    """The todos that were open before each of some events, given in their order, with what is said of them later."""
+    todos, waiting = Todos(), list(places)
+    states: list[list[Todo]] = []
+    for index, event in events:
+        while waiting and waiting[0] <= index:
+            waiting.pop(0)
+            states.append(todos.open)
+        spoken_of = set(todos.read(index, event))
+        if spoken_of:
+            states = [[todo._replace(later=index) if todo in spoken_of else todo for todo in state] for state in states]
+    return [*states, *(todos.open for _ in waiting)]
+
+
+def todo_events(ledger: Ledger, stop: int) -> Ints:
+    """The events before event `stop` that call a todo tool, or answer such a call, the last MOST_TODO_EVENTS."""
+    events = all_todo_events(ledger)
+    return events[events < stop][-MOST_TODO_EVENTS:]
+
+
+def all_todo_events(ledger: Ledger) -> Ints:
+    """All events that call a todo tool, or answer such a call."""
+    of_todos = np.isin(ledger.parts["tool"], [tool_key(name) for name in TODO_TOOLS])
+    rows = of_todos & np.isin(ledger.parts["kind"], (CALL, RESULT))
+    events: Ints = np.unique(ledger.parts["event"][rows])
     return events
 
 
-def open_todos(event: Event) -> list[str] | None:
-    """The todos that a message lists as not done, in their order; None where it lists none at all."""
-    for part in event.parts:
-        if isinstance(part, ToolCallPart) and part.name in TODO_TOOLS and isinstance(part.arguments, dict):
-            lists = [value for value in part.arguments.values() if isinstance(value, list)]
-            if lists:
-                return [text for item in lists[0] if (text := _todo(item))]
-    return None
+def _items(arguments: dict[str, Any]) -> list[Any] | None:
+    """What a call says is on the list; None of one that only asks for the list."""
+    if any(str(arguments.get(name, "")).lower() in _READS for name in _COMMANDS):
+        return None
+    lists = [value for value in arguments.values() if isinstance(value, list)]
+    if lists:
+        return lists[0]
+    boxes = [_CHECKBOX.findall(value) for value in arguments.values() if isinstance(value, str)]
+    found = next(filter(None, boxes), None)
+    return found and [{"content": text, "done": mark in "xX"} for mark, text in found]
 
 
-def _todo(item: Any) -> str:
-    """The text of a todo that is not done, on one line; "" of one that is, or of anything else."""
-    if isinstance(item, str):
-        return " ".join(item.split())[:400]
-    if not isinstance(item, dict) or str(item.get("status", "")).lower() in _DONE or item.get("done") is True:
-        return ""
-    texts = (item[name] for name in _TODO_TEXTS if isinstance(item.get(name), str))
-    return " ".join(next(texts, "").split())[:400]
+def _listed(index: int, items: list[Any], before: dict[str, Todo]) -> dict[str, Todo]:
+    """The open items of a list, by their ids or places; one that gives no text is the item of before."""
+    listed = {}
+    for place, item in enumerate(items):
+        has_fields = isinstance(item, dict)
+        key = str(item["id"]) if has_fields and "id" in item else f"place {place}"
+        if has_fields and _is_done(item):
+            continue
+        if text := _text_of(item) if has_fields else _words(item):
+            listed[key] = Todo(text, index)
+        elif has_fields and key in before:
+            listed[key] = before[key]
+    return listed
+
+
+def _is_done(item: dict[str, Any]) -> bool:
+    return str(item.get("status", "")).lower() in _DONE or item.get("done") is True
+
+
+def _text_of(item: dict[str, Any]) -> str:
+    return next((text for name in _TODO_TEXTS if (text := _words(item.get(name)))), "")
+
+
+def _words(text: Any) -> str:
+    """A text on one line."""
+    return " ".join(text.split())[:LONGEST] if isinstance(text, str) else ""

@@ -19,7 +19,7 @@ from guard_core.counts import CountedCompaction, counted_compactions
 from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
-from guard_core.facts.todos import all_todo_calls, open_todos
+from guard_core.facts.todos import Todo, all_todo_events, open_at
 from guard_core.facts.withdrawals import withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
@@ -74,6 +74,17 @@ class RuleWords(msgspec.Struct, frozen=True):
         return not 0 <= self.withdrawn_by < at
 
 
+class TodoWords(msgspec.Struct, frozen=True):
+    """An open todo of the agent, the message that wrote it, and where it is quoted, as of RuleWords; `later` is the
+    next message of the agent that writes, closes or renames it, or its list, -1: none."""
+
+    text: str
+    message: int
+    events: tuple[int, ...]
+    compactions: tuple[int, ...]
+    later: int = -1
+
+
 class RequestWords(msgspec.Struct, frozen=True):
     """One request: the index of its message, its first words with whitespace folded, and where they are quoted: in
     which events of the log, and in which recorded compactions' messages (by their place in the session). `passages` are
@@ -83,8 +94,8 @@ class RequestWords(msgspec.Struct, frozen=True):
     (`facts.texts.restates`), or all of it in another script or language (`may_translate`).
     `continued_by` are the later messages that only say to go on with it: their turns count as part of its own.
     `rules` are its first rules, but for those that the system prompt has, too. Of a message that only a compaction of a
-    later turn took away nothing else is looked up, and `quote` is empty. So it is for a list of the agent's todos, of
-    which `todos` are the open ones and `next_list` is the message with the next list, -1: none."""
+    later turn took away nothing else is looked up, and `quote` is empty. So it is for `todos` that a compaction took
+    away, all at once; `message` is that of the first of them."""
 
     message: int
     quote: str
@@ -96,8 +107,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     kept_rules: tuple[tuple[int, str], ...] = ()
     rules: tuple[RuleWords, ...] = ()
     asks: bool = True  # is something asked for besides these rules
-    todos: tuple[RuleWords, ...] = ()
-    next_list: int = -1
+    todos: tuple[TodoWords, ...] = ()
     continued_by: tuple[int, ...] = ()
 
 
@@ -105,8 +115,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     """Look up the requests that compactions took away, and the rules of other messages that they did. `session` may be
     a head; `read` gives all events in order: up to the last of these messages for their words, then all for the places
     of these words, earlier ones too."""
-    lists = _lists(session, ledger)
-    begun, todos = _read_first(session, ledger, lists, read)
+    begun, todos = _read_first(session, ledger, read)
     continuing = continued_tasks(ledger, begun)
     tasks = task_column(ledger.steps["user_event"], continuing)
     words = {index: asked_words(begun[index]) for index in removed_requests(session, ledger, tasks)}
@@ -114,10 +123,10 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     texts = {index: _own_text(begun[index]) for index in {*words, *removed_later(session, ledger, tasks)}}
     rules = _rules_in(session, texts, words)
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
-    said_of = [*rules.items(), *todos.items()]
-    quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in said_of for rule in said}
+    quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
+    quotes |= {(todo.message, todo.text): readings(todo.text.rstrip(_END)) for said in todos for todo in said}
     quoted_in, withdrawn_by = _places(quotes, rules, read)
-    requests = _listed(session, todos, lists, quoted_in)
+    requests = [_todo_words(session, said, quoted_in) for said in todos]
     for message in sorted({*words, *rules}):
         own = tuple(
             RuleWords(
@@ -141,20 +150,21 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
 
 
 def _read_first(
-    session: Session, ledger: Ledger, lists: Mapping[int, int], read: Callable[[], Iterable[Event]]
-) -> tuple[dict[int, Event], dict[int, list[str]]]:
-    """The messages that a compaction may have taken away and those that may only say to go on, and the open todos of
-    some lists; read up to the last of all these."""
+    session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]
+) -> tuple[dict[int, Event], list[list[Todo]]]:
+    """The messages that a compaction may have taken away and those that may only say to go on, and the todos that one
+    took away; read up to the last of all these."""
     users = ledger.steps["user_event"]
     removed = {*removed_requests(session, ledger, users), *removed_later(session, ledger, users)}
     wanted = {*removed, *brief_turns(ledger)} if removed else set()
-    begun, todos = {}, {}
-    for index, event in enumerate(islice(read(), max([*wanted, *lists], default=-1) + 1)):
-        if index in lists:
-            todos[index] = followed_todos(event)
+    of_todos = set(_removed_todo_events(session, ledger))
+    begun, written = {}, []
+    for index, event in enumerate(islice(read(), max([*wanted, *of_todos], default=-1) + 1)):
+        if index in of_todos:
+            written.append((index, event))
         if index in wanted:
             begun[index] = event
-    return begun, todos
+    return begun, _removed_todos(session, ledger, written)
 
 
 def _found(
@@ -173,47 +183,44 @@ def _found(
     return RequestWords(message, quote, is_whole, places, quoting, passages, restated, kept_rules, asks=asks)
 
 
-def _listed(
-    session: Session,
-    todos: Mapping[int, list[str]],
-    lists: Mapping[int, int],
-    quoted_in: Mapping[tuple[int, str], list[int]],
-) -> list[RequestWords]:
-    """The lists of todos that have open ones, with where these are quoted."""
-    return [
-        RequestWords(
-            message,
-            "",
-            False,
-            (),
-            (),
-            todos=tuple(
-                RuleWords(todo, tuple(quoted_in[message, todo]), _saying(session, _behind(session, message), todo))
-                for todo in said
-            ),
-            next_list=lists[message],
+def _todo_words(session: Session, said: Sequence[Todo], quoted_in: Mapping[Sought, list[int]]) -> RequestWords:
+    """Todos that a compaction took away, with where they are quoted."""
+    words = (
+        TodoWords(
+            todo.text,
+            todo.message,
+            tuple(quoted_in[todo.message, todo.text]),
+            _saying(session, _behind(session, todo.message), todo.text),
+            todo.later,
         )
-        for message, said in todos.items()
-        if said
-    ]
+        for todo in said
+    )
+    return RequestWords(said[0].message, "", False, (), (), todos=tuple(words))
 
 
-def followed_todos(event: Event) -> list[str]:
-    """The open todos of a list that are looked for: the first ones that are long enough to be known again."""
-    listed = dict.fromkeys(open_todos(event) or ())
-    return [todo for todo in listed if width(todo) >= SHORTEST and says_something(todo)][:MOST_TODOS]
+def _removed_todo_events(session: Session, ledger: Ledger) -> list[int]:
+    """All events that call a todo tool, or answer such a call, where a compaction left one of them out."""
+    events: list[int] = all_todo_events(ledger).tolist()
+    items = [item for item in counted_compactions(session).compactions if item.step >= 0]
+    return events if any(removes(ledger, item, event) for item in items for event in events) else []
 
 
-def _lists(session: Session, ledger: Ledger) -> dict[int, int]:
-    """The calls that wrote the last list of todos before a compaction that did not keep them, the first MOST_REQUESTS,
-    each with the call that wrote the next one, -1: none."""
-    calls = all_todo_calls(ledger)
-    lists: dict[int, int] = {}
-    for item in counted_compactions(session).compactions:
-        place = int(np.searchsorted(calls, ledger.bases[item.place].at)) - 1
-        if item.step >= 0 and place >= 0 and removes(ledger, item, int(calls[place])):
-            lists[int(calls[place])] = int(calls[place + 1]) if place + 1 < len(calls) else -1
-    return dict(islice(lists.items(), MOST_REQUESTS))
+def _removed_todos(session: Session, ledger: Ledger, written: Iterable[tuple[int, Event]]) -> list[list[Todo]]:
+    """The todos that were open when a compaction left out the message that wrote them, those that are long enough to be
+    known again: for each compaction those that none before it left out, the first ones. `written` are all events of
+    todo tools."""
+    items = [item for item in counted_compactions(session).compactions if item.step >= 0]
+    removed: list[list[Todo]] = []
+    known: set[tuple[int, str]] = set()
+    for item, state in zip(items, open_at(written, [ledger.bases[item.place].at for item in items]), strict=True):
+        todos = [todo for todo in state if width(todo.text) >= SHORTEST and says_something(todo.text)]
+        todos = [
+            todo for todo in todos if (todo.message, todo.text) not in known and removes(ledger, item, todo.message)
+        ]
+        known.update((todo.message, todo.text) for todo in todos)
+        distinct = list({todo.text: todo for todo in reversed(todos)}.values())[::-1]
+        removed += [distinct[:MOST_TODOS]] if distinct else []
+    return removed[:MOST_REQUESTS]
 
 
 def rules_of(session: Session, messages: Iterable[int]) -> tuple[RequestWords, ...]:

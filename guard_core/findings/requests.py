@@ -18,6 +18,7 @@ from guard_core.findings.presence import (
     MOST_REQUESTS,
     RequestWords,
     RuleWords,
+    TodoWords,
     has,
     holds,
     may_be_summarised,
@@ -318,7 +319,7 @@ def _absence(facts: Facts, words: RequestWords, absent: NDArray[np.bool_]) -> Ab
     return Absence(first, last, not len(again))
 
 
-def presence(facts: Facts, words: RequestWords | RuleWords) -> tuple[NDArray[np.bool_], frozenset[int]]:
+def presence(facts: Facts, words: RequestWords | RuleWords | TodoWords) -> tuple[NDArray[np.bool_], frozenset[int]]:
     """At which steps the recorded request is known to have the words, in the message itself or in any text that says
     them; and the places of the compactions of which only the summary may have them, which is not readable."""
     events, bases, steps = np.array(words.events, dtype=np.int64), facts.ledger.bases, facts.ledger.steps

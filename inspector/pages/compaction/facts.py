@@ -17,7 +17,7 @@ from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Snippet, State
 from guard_core.facts.proposals import MOST_DETAILS, named_in
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
-from guard_core.facts.todos import todo_calls
+from guard_core.facts.todos import todo_events
 from guard_core.quoting import readings
 from inspector.pages.compaction import presenter
 from inspector.pages.compaction.presenter import Compaction
@@ -48,7 +48,7 @@ class Changes(NamedTuple):
 def changes_of(page: Frame, item: Compaction) -> Changes:
     """What a compaction did to instructions and open work."""
     ledger, requests = page.analysis.ledger, last_requests(page.analysis.ledger, item.at)
-    wanted = [*todo_calls(ledger, item.at).tolist(), *requests]
+    wanted = [*todo_events(ledger, item.at).tolist(), *requests]
     open_now = open_work(convert.load_messages(page.row, wanted), item.at, requests)
     said = [snippet for snippet in instructions_of(page.row, page.analysis) if snippet.event < item.at]
     search = search_for(page.row, page.analysis, item.side, (*open_now, *said))

@@ -17,7 +17,6 @@ from guard_core.facts.texts import (
     split_sentences,
 )
 from guard_core.facts.texts import quotation as sought
-from guard_core.facts.todos import open_todos
 from guard_core.quoting import readings
 from tests.benchmarks.measure_paraphrase import best_cut, measured
 from tests.builders import model, session, tool_call, user
@@ -284,7 +283,6 @@ def test_details_are_paths_identifiers_quantities_and_open_todos():
         ("identifier", "get_user_name"),
         ("quantity", "250 ms"),
     }
-    assert open_todos(user("nothing")) is None
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from guard_core.checker import check
+from guard_core.events import Role
+from guard_core.facts.todos import Todo, Todos
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.sessions import ModelCall
 from guard_core.views import Span
@@ -47,7 +49,7 @@ def test_a_todo_that_the_summary_quotes_or_says_in_other_words_is_not_lost(said,
 def test_where_the_agent_writes_another_list_the_loss_is_a_note():
     (finding,) = lost(with_todos(again=True))
     assert finding.severity == "info"
-    assert finding.sentence.endswith("The agent wrote its next list later (message 12).")
+    assert finding.sentence.endswith("The agent updated its todos later (message 12).")
 
 
 def test_a_list_that_says_it_again_behind_the_compaction_has_it():
@@ -86,3 +88,107 @@ def test_a_kept_list_loses_nothing():
     assert [item.numbers["todo"] for item in lost(session(*events, calls=calls, compactions=(cut,)))] == [ROLLBACK]
     kept = msgspec.structs.replace(cut, base=(*cut.base, Span(1, 3)))
     assert lost(session(*events, calls=calls, compactions=(kept,))) == []
+
+
+def tasks(*between, cut=9, summary="Half is done."):
+    """Two tasks that Claude Code creates, so many events, and a compaction that keeps none of it."""
+    events = [user(WORDS), tool_call("TaskCreate", "t1", subject=ROLLBACK, description="With a test")]
+    events += [tool_result(f"Task #7 created successfully: {ROLLBACK}", "TaskCreate", "t1")]
+    events += [tool_call("TaskCreate", "t2", subject=MANUAL, description="Briefly")]
+    events += [tool_result(f"Task #8 created successfully: {MANUAL}", "TaskCreate", "t2"), *between]
+    events += [model("working on it") for _ in range(12 - len(events))]
+    ats = [at for at, event in enumerate(events) if event.role is Role.MODEL]
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in ats)
+    return session(*events, calls=calls, compactions=(compaction(cut, summary=summary),))
+
+
+def updated(task, **fields):
+    return tool_call("TaskUpdate", "u", taskId=task, **fields), tool_result(f"Updated task #{task}", "TaskUpdate", "u")
+
+
+def test_tasks_that_are_created_one_by_one_are_lost_together():
+    (finding,) = lost(tasks(*updated("7", status="in_progress")))
+    assert (finding.severity, finding.count) == ("warning", 2)
+    assert finding.sentence == (
+        f'The agent\'s open todo "{ROLLBACK}" (message 2) left the context at step 6 (compaction 1): no request since '
+        "quotes it, and no summary paraphrases it. The same holds for 1 more todo of that list."
+    )
+
+
+def test_tasks_that_are_closed_or_kept_are_not_lost():
+    assert [item.numbers["todo"] for item in lost(tasks(*updated("7", status="completed")))] == [MANUAL]
+    assert lost(tasks(*updated("7", status="deleted"), *updated("8", status="completed"))) == []
+    assert lost(tasks(summary=f"Open: {ROLLBACK}; {MANUAL}.")) == []
+
+
+def test_a_task_is_known_by_its_new_name_and_its_number_alone():
+    (finding,) = lost(tasks(*updated("8", subject="Update the handbook"), *updated("7", status="completed")))
+    assert (finding.numbers["todo"], finding.numbers["message"]) == ("Update the handbook", 5)
+
+
+def test_tasks_of_which_no_number_is_known_are_not_followed():
+    events = [tool_result("Refused", "TaskCreate", "t1"), tool_result("Refused", "TaskCreate", "t2")]
+    built = tasks()
+    log = (built.events[0], built.events[1], events[0], built.events[3], events[1], *built.events[5:])
+    assert lost(msgspec.structs.replace(built, events=log)) == []
+
+
+def test_a_task_that_is_closed_behind_the_compaction_is_a_note():
+    (finding,) = lost(tasks(*(model("on it") for _ in range(4)), *updated("7", status="completed"), cut=8))
+    assert (finding.severity, finding.numbers["later"]) == ("info", 9)
+    assert finding.sentence.endswith("The agent updated its todos later (message 10).")
+
+
+def test_each_task_is_lost_once_where_several_compactions_take_them_away():
+    built = tasks(cut=4)
+    built = msgspec.structs.replace(built, compactions=(*built.compactions, compaction(9, summary="Most is done.")))
+    assert [(item.numbers["todo"], item.count) for item in lost(built)] == [(ROLLBACK, 1), (MANUAL, 1)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("TodoWrite", {"todos": [{"content": ROLLBACK, "status": "pending", "activeForm": "Writing"}]}),
+        ("update_plan", {"explanation": "next", "plan": [{"step": ROLLBACK, "status": "pending"}]}),
+        ("write_todos", {"todos": [{"description": ROLLBACK, "status": "in_progress"}]}),
+        ("todowrite", {"todos": [{"content": ROLLBACK, "status": "pending", "priority": "high", "id": "1"}]}),
+        ("todo_write", {"todos": [{"content": ROLLBACK, "status": "pending", "id": "1"}]}),
+        ("SetTodoList", {"todos": [{"title": ROLLBACK, "status": "pending"}]}),
+        ("TodoList", {"todos": [{"title": ROLLBACK, "status": "in_progress"}]}),
+        ("todo", {"todos": [{"id": "a", "content": ROLLBACK, "status": "pending"}], "merge": False}),
+        ("todo", {"action": "write", "todos": [{"id": "a", "content": ROLLBACK, "status": "pending"}]}),
+        ("task_tracker", {"command": "plan", "task_list": [{"title": ROLLBACK, "status": "todo", "notes": ""}]}),
+        (
+            "manage_todo_list",
+            {"operation": "write", "todoList": [{"id": 1, "title": ROLLBACK, "status": "not-started"}]},
+        ),
+        ("update_todo_list", {"todos": f"[x] Plan it\n[-] {ROLLBACK}"}),
+        ("update_todo", {"todos": f"- [x] Plan it\n- [ ] {ROLLBACK}"}),
+        ("todo__todo_write", {"content": f"# Plan\n- [ ] {ROLLBACK}\n- [X] Plan it"}),
+    ],
+)
+def test_the_todo_tool_of_each_agent_is_read(tool, arguments):
+    todos = Todos()
+    todos.read(3, tool_call(tool, "t", **arguments))
+    assert todos.open == [Todo(ROLLBACK, 3)]
+
+
+@pytest.mark.parametrize("arguments", [{"action": "read"}, {"command": "view", "task_list": []}, {}])
+def test_a_look_at_the_list_changes_nothing(arguments):
+    todos = Todos()
+    todos.read(3, tool_call("todo", "t", todos=[{"content": ROLLBACK, "status": "pending"}]))
+    assert todos.read(4, tool_call("todo", "t", **arguments)) == []
+    assert todos.open == [Todo(ROLLBACK, 3)]
+
+
+def test_a_part_of_a_list_that_is_merged_leaves_the_rest_as_it_was():
+    todos = Todos()
+    listed = [
+        {"id": "a", "content": ROLLBACK, "status": "pending"},
+        {"id": "b", "content": MANUAL, "status": "pending"},
+    ]
+    todos.read(3, tool_call("todo", "t", todos=listed))
+    todos.read(5, tool_call("todo", "t", todos=[{"id": "a", "status": "completed"}], merge=True))
+    assert todos.open == [Todo(MANUAL, 3)]
+    todos.read(7, tool_call("todo", "t", todos=[{"id": "b", "status": "in_progress"}], merge=True))
+    assert todos.open == [Todo(MANUAL, 3)]
