@@ -695,7 +695,7 @@ def _is_foreign(text: str, asked: str) -> bool:
         counts = [common_words(one) for one in (text, asked)]
         first, second = (max(one, key=one.__getitem__) for one in counts)
         is_other = counts[0][first] > 3 * counts[0][second] and counts[1][second] > 3 * counts[1][first]
-        return is_other and len(alphas[0]) >= len(alphas[1])
+        return (is_other and len(alphas[0]) >= len(alphas[1])) or _is_in_another_language_within(text, asked)
     return (shares[0] < 0.05 and shares[1] >= 0.5) or (shares[1] < 0.05 and shares[0] >= 0.5)
 
 
@@ -709,6 +709,35 @@ def _is_foreign_in_its_middle(text: str, asked: int) -> bool:
             kept.pop(end)
     foreign, size = sum(map(sum, kept)), sum(map(len, kept))
     return foreign > 0 and 2 * foreign >= size and 3 * foreign >= asked and total - size <= _LONGEST_FRAME
+
+
+def _is_in_another_language_within(text: str, asked: str) -> bool:
+    """Is a text in another language than some words, but for sentences before and behind, and long enough."""
+    lines, own, letters = (
+        split_sentences(text),
+        _spoken_in(asked),
+        [sum(map(str.isalpha, one)) for one in (text, asked)],
+    )
+    while lines and own and _spoken_in(lines[0]) in ("", own):
+        lines.pop(0)
+    while lines and own and _spoken_in(lines[-1]) in ("", own):
+        lines.pop()
+    middle = "\n".join(lines) if own else ""
+    size, counts, of_words = sum(map(str.isalpha, middle)), common_words(middle), common_words(asked)
+    other, mine = (max(one, key=one.__getitem__) for one in (counts, of_words))
+    is_other = counts[other] > 3 * counts[mine] and of_words[mine] > 3 * of_words[other]
+    return is_other and counts[other] > 5 and size >= letters[1] and letters[0] - size <= _LONGEST_FRAME
+
+
+def _spoken_in(text: str) -> str:
+    """The language of which a text has two common words or more, and more than of any other, "": none."""
+    counts = common_words(text)
+    most = max(counts.values())
+    return (
+        next(iter(one for one in counts if counts[one] == most))
+        if most > 1 and list(counts.values()).count(most) == 1
+        else ""
+    )
 
 
 def _has_part(story: Story, index: int, message: int) -> bool:

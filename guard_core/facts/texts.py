@@ -167,6 +167,7 @@ LETTERS_OF_ONE = 3  # ours: a Chinese or Japanese character says about as much a
 FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script has of others, in names and quotations
 # Letters of what a client writes before and behind a summary: ours; Claude Code's has about 400, that of Hermes 1,500.
 MOST_OF_FRAME = 2_000
+FEWEST_COMMON = 6  # ours: common words by which a passage is in a language, and not only a message or a name in it
 FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
 MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
 # Forms of verbs, frequent in requests, that no ending shows; not "found", with which reports begin, too. Ours.
@@ -474,7 +475,34 @@ def may_translate(text: str, request: str) -> bool:
         return is_latin and 2 * own >= asked
     if foreign and (2 * foreign >= said or _is_framed(text, asked)):
         return True
-    return is_latin and said >= asked and _are_of_other_languages(text, request)
+    if not is_latin:
+        return False
+    return (said >= asked and _are_of_other_languages(text, request)) or _is_framed_language(text, request)
+
+
+def _is_framed_language(text: str, request: str) -> bool:
+    """Has a text, between what its client writes in the language of a request, one in another language that is long
+    enough to say the request."""
+    language = _language(common_words(request))
+    inner = _within_language_frame(text, language) if language else ""
+    said = _letters_in(inner)[0]
+    is_long = said >= _letters_in(request)[0] and max(common_words(inner).values()) >= FEWEST_COMMON
+    return is_long and _letters_in(text)[0] - said <= MOST_OF_FRAME and _are_of_other_languages(inner, request)
+
+
+@lru_cache(maxsize=256)
+def _within_language_frame(text: str, language: str) -> str:
+    """A text from its first to its last sentence that is in another language than this."""
+    sentences = split_sentences(text)
+    foreign = [place for place, one in enumerate(sentences) if _language(common_words(one)) not in ("", language)]
+    return "\n".join(sentences[foreign[0] : foreign[-1] + 1]) if foreign else ""
+
+
+def _language(counts: dict[str, int]) -> str:
+    """The language of which a text has the most common words, two at least and more than of any other; "" where there
+    is none."""
+    first, second = sorted(counts, key=counts.__getitem__, reverse=True)[:2]
+    return first if counts[first] > max(1, counts[second]) else ""
 
 
 def _is_framed(text: str, asked: int) -> bool:

@@ -746,6 +746,34 @@ def test_a_summary_in_another_language_of_the_same_script_may_say_the_request(as
     assert check(built, [finding], judge_session(built)) == []
 
 
+BEFORE = (
+    "This session is being continued from another conversation that ran out of context. The summary below covers the "
+    "earlier portion of it."
+)
+BEHIND = "Continue with the last task that you were asked to work on. Do not ask the user any further questions."
+
+
+@pytest.mark.parametrize(
+    ("ask", "said", "may_say"),
+    [
+        (
+            ENGLISH,
+            "Der Nutzer will eine Reparatur des Einlesens mit einer Prüfung.\nDas ist zur Hälfte erledigt.",
+            True,
+        ),
+        (ENGLISH, "Le format du rapport est changé.\nLes tableaux sont dans un module qui leur est propre.", True),
+        (ENGLISH, "The layout of the report was changed.\nThe tables are in a module of their own.", False),
+        (ENGLISH, "The report fails with: der Ordner ist nicht da.", False),  # a message of a program
+        (GERMAN, "Das Layout des Berichts ist anders, und die Tabellen sind nun in einem eigenen Modul.", False),
+    ],
+)
+def test_a_summary_in_another_language_than_its_client_writes_around_it_may_say_the_request(ask, said, may_say):
+    built = talk(compaction(3, summary=f"{BEFORE}\n\nSummary:\n{said}\n\n{BEHIND}"), ask=ask)
+    (finding,) = lost(built)
+    assert (finding.severity, finding.numbers["restated"]) == ("info" if may_say else "warning", may_say)
+    assert check(built, [finding], judge_session(built)) == []
+
+
 def test_a_request_that_is_kept_verbatim_is_not_lost():
     assert lost(talk(compaction(3, (0, 1)))) == []
 
