@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -100,7 +101,8 @@ _SCALARS = Fixed.__struct_fields__
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The view right after a recorded compaction, and the cost columns of the messages it inserted."""
+    """The view right after a recorded compaction, and the cost columns of the messages it inserted. `digests` are
+    checksums of their parts, by which a message that comes again is known."""
 
     at: int
     view: View
@@ -110,6 +112,7 @@ class Base(msgspec.Struct, frozen=True):
     tokens_before: int = -1  # the recorder's own figures, -1: none
     tokens_after: int = -1
     restored_tokens: int = -1  # lexical tokens of files attached again that are not in the recording, -1: not known
+    digests: tuple[int, ...] = ()
 
     @property
     def is_edit(self) -> bool:
@@ -539,17 +542,14 @@ class Ledger:
 
     @cached_property
     def repeated(self) -> tuple[frozenset[int], ...]:
-        """Of every base, which inserted messages a resumed history repeats, and no compaction wrote.
-
-        A message is known again by its costs.
-        """
-        is_repeat: dict[tuple[int, ...], bool] = {}
+        """Of every base, which inserted messages a resumed history repeats, and no compaction wrote. A message is known
+        again by the checksum of its parts."""
+        is_repeat: dict[int, bool] = {}
         repeats = []
         for base in self.bases if any(base.is_resume for base in self.bases) else ():
-            rows = list(zip(*(base.costs[name] for name in EVENT_COLUMNS), strict=True))
-            for row in rows:
-                is_repeat.setdefault(row, base.is_resume)
-            repeats.append(frozenset(index for index, row in enumerate(rows) if is_repeat[row]))
+            for digest in base.digests:
+                is_repeat.setdefault(digest, base.is_resume)
+            repeats.append(frozenset(index for index, digest in enumerate(base.digests) if is_repeat[digest]))
         return tuple(repeats) or (frozenset(),) * len(self.bases)
 
     def _has_all_words(self, base: Base) -> bool:
@@ -651,7 +651,8 @@ def base_of(compaction: RecordedCompaction) -> Base:
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
     numbers = (compaction.tokens_before, compaction.tokens_after, compaction.restored_tokens)
     figures = [-1 if number is None else number for number in numbers]
-    return Base(compaction.at, compaction.base, costs, compaction.kind, compaction.trigger, *figures)
+    digests = tuple(crc32(repr((item.role, item.parts)).encode()) for item in compaction.messages)
+    return Base(compaction.at, compaction.base, costs, compaction.kind, compaction.trigger, *figures, digests=digests)
 
 
 def call_columns(calls: Sequence[ModelCall], models: dict[str, int]) -> dict[str, Ints]:

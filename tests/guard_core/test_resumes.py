@@ -116,3 +116,10 @@ def test_what_a_resumed_history_carries_of_an_earlier_summary_is_no_repetition()
         6, Evidence.INFERRED, "edit", (Inserted(0), Inserted(1)), (summary, note), trigger=RESUME
     )
     assert Ledger.of(resumed(cut, later)).repeated == (frozenset({0}), frozenset(), frozenset({1}))
+
+
+def test_what_a_resumed_history_repeats_is_told_from_a_summary_of_the_same_size():
+    summary, note = user("what was done"), user("what was said")
+    cut = RecordedCompaction(6, Evidence.INFERRED, "summary", (Inserted(0),), (summary,))
+    later = RecordedCompaction(6, Evidence.INFERRED, "edit", (Inserted(0),), (note,), trigger=RESUME)
+    assert Ledger.of(resumed(cut, later)).repeated[1:] == (frozenset(), frozenset({0}))
