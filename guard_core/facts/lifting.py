@@ -8,7 +8,8 @@ ours.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from guard_core.remembering import remembered
 
 _NOT = (
     r"(?:never|do not|don['’]?t|does not|doesn['’]?t|must not|mustn['’]?t|should not|shouldn['’]?t|cannot|can['’]?t"
@@ -26,6 +27,7 @@ _ALLOWS = re.compile(
     r"|\b(?:may|can) (?:(?:now |again )be \w+\b|(?:\w+ ){1,8}?again\b)",
     re.IGNORECASE,
 )
+MOST_REMEMBERED = 1_000_000  # characters of sentences that were compared: a summary is, with many rules
 _RULE = r"(?:ban|rule|prohibition|restriction|requirement|instruction|constraint)"
 _ENDED = r"(?:lifted|withdrawn|withdrew|revoked|cancell?ed|waived|rescinded|dropped|retracted)"
 _LIFTS = re.compile(
@@ -89,22 +91,22 @@ def opposes(said: str, rule: str) -> bool:
     return re.search(rf"\b{_NOT} (?:ever )?{re.escape(verb[1])}\b", said, re.IGNORECASE) is not None
 
 
-@lru_cache(maxsize=4_096)  # sentences of a summary are compared with many rules
+@remembered(MOST_REMEMBERED)
 def _lifts(sentence: str) -> bool:
     return _LIFTS.search(sentence) is not None
 
 
-@lru_cache(maxsize=4_096)
+@remembered(MOST_REMEMBERED)
 def _allows(sentence: str) -> bool:
     return _ALLOWS.search(sentence) is not None
 
 
-@lru_cache(maxsize=4_096)
+@remembered(MOST_REMEMBERED)
 def _allows_elsewhere(sentence: str) -> bool:
     return _ALLOWS_ELSEWHERE.search(sentence) is not None and not _HOLDS_ELSEWHERE.search(sentence)
 
 
-@lru_cache(maxsize=4_096)
+@remembered(MOST_REMEMBERED)
 def _affirmed(sentence: str) -> frozenset[str]:
     """The verbs that a sentence demands, wants or permits."""
     return frozenset(map(str.casefold, _AFFIRMED.findall(sentence)))

@@ -9,6 +9,7 @@ from functools import lru_cache
 from guard_core.facts import wordings
 from guard_core.facts.lifting import opposes
 from guard_core.quoting import HAN, HANGUL, KANA, normalised, readings
+from guard_core.remembering import remembered
 
 # A summary says in other words what a sentence says if one passage of it, so many sentences or lines, has this share of
 # its content words. Measured on the 50 summaries that a person labelled in COMPINT (arXiv 2608.11242, github
@@ -228,6 +229,7 @@ _CYRILLIC_ENDINGS = tuple(
     """.split()  # noqa: SIM905
 )
 _IS_CYRILLIC = re.compile(r"[\u0400-\u04ff]+")
+MOST_REMEMBERED = 1_000_000  # characters of the texts of which each answer is remembered, ours: some fifty summaries
 LONGEST_WORD = 40  # letters, ours: longer ones are names and data, and have no inflected forms
 LEAST_STEM = 3  # letters that remain of a word without its ending
 
@@ -276,16 +278,24 @@ def _is_letter(char: str) -> bool:
     return (char.isalnum() or char == "_") and not _IS_UNSPACED.match(char)
 
 
-@lru_cache(maxsize=4_096)
+@remembered(MOST_REMEMBERED)
 def content_words(text: str) -> frozenset[str]:
     """The words of a text that say what it is about, without letter case and common endings; of ideographs and Hangul
     every two characters that follow one another, between what any text of them has."""
     return frozenset().union(*map(_content, _WORD.findall(normalised(text))))
 
 
-@lru_cache(maxsize=4_096)
 def _content(word: str) -> frozenset[str]:
-    """The same of one word, which most texts have many times."""
+    """The same of one word."""
+    return _content_of_short(word) if len(word) <= LONGEST_WORD else _content_of(word)
+
+
+@lru_cache(maxsize=4_096)  # of words, which most texts have many times
+def _content_of_short(word: str) -> frozenset[str]:
+    return _content_of(word)
+
+
+def _content_of(word: str) -> frozenset[str]:
     if _IS_HAN.match(word):
         return frozenset().union(*map(_pairs, _COMMON_HAN.split(word)))
     if _IS_HANGUL.match(word):
@@ -367,7 +377,7 @@ def _without(word: str, endings: Sequence[str]) -> str:
     return word
 
 
-@lru_cache(maxsize=256)
+@remembered(MOST_REMEMBERED)
 def _passages(text: str) -> tuple[frozenset[str], ...]:
     """The content words of every passage of a text: PASSAGE sentences or lines that follow one another."""
     words = [content_words(sentence) for sentence in split_sentences(text) if sentence.strip()]
@@ -433,12 +443,12 @@ def conveys(text: str, sentence: str) -> bool:
     return (is_short and any(own <= passage for passage in _passages(text))) or paraphrases(text, sentence)
 
 
-@lru_cache(maxsize=256)
+@remembered(MOST_REMEMBERED)
 def _sentences(text: str) -> tuple[str, ...]:
     return tuple(split_sentences(text))
 
 
-@lru_cache(maxsize=256)
+@remembered(MOST_REMEMBERED)
 def _without_opposites(text: str, sentence: str) -> str:
     """A summary without its sentences that have the words of a rule, or many of them, and say its opposite."""
     said = _sentences(text)
@@ -490,7 +500,7 @@ def _is_framed_language(text: str, request: str) -> bool:
     return is_long and _letters_in(text)[0] - said <= MOST_OF_FRAME and _are_of_other_languages(inner, request)
 
 
-@lru_cache(maxsize=256)
+@remembered(MOST_REMEMBERED)
 def _within_language_frame(text: str, language: str) -> str:
     """A text from its first to its last sentence that is in another language than this."""
     sentences = split_sentences(text)
@@ -513,7 +523,7 @@ def _is_framed(text: str, asked: int) -> bool:
     return bool(inner) and 2 * foreign >= said and LETTERS_OF_ONE * foreign >= asked and outside <= MOST_OF_FRAME
 
 
-@lru_cache(maxsize=256)
+@remembered(MOST_REMEMBERED)
 def _within_frame(text: str) -> str:
     """A text from its first to its last sentence that is mostly in another script than Latin."""
     sentences = split_sentences(text)
@@ -530,14 +540,14 @@ def _are_of_other_languages(text: str, other: str) -> bool:
     return counts[own] > FAR_MORE * counts[foreign] and others[foreign] > FAR_MORE * others[own]
 
 
-@lru_cache(maxsize=256)
+@remembered(MOST_REMEMBERED)
 def common_words(text: str) -> dict[str, int]:
     """How often a text has the words that any text of each language has."""
     words = _WORD.findall(normalised(text[:MOST_OF_LANGUAGE]))
     return {language: sum(word in common for word in words) for language, common in _COMMON_IN.items()}
 
 
-@lru_cache(maxsize=256)
+@remembered(MOST_REMEMBERED)
 def _letters_in(text: str) -> tuple[int, int]:
     """How many letters a text has, and how many of these are not Latin."""
     return _count_letters(text)
