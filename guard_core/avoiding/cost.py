@@ -50,7 +50,8 @@ def recorded_case(facts: Facts) -> Case:
 
 
 def loses_more(cost: Cost, recorded: Cost) -> bool:
-    """Does a replay lose more than the recording is known to have lost, or give its model far less to read."""
+    """Does a replay surely lose more than the recording, or give its model far less to read. Where the file does
+    not hold all that the recording lost, that is sure of none."""
     if cost.tokens_sent < FAR_LESS * recorded.tokens_sent:
         return True
     return _drops_more(cost, recorded)

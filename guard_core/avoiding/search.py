@@ -289,22 +289,23 @@ def _rival_words(rivals: list[_Reached], recorded: Cost) -> str:
         return ""
     fewest, *others = sorted(item.harm for item in rivals)
     alike = [item for item in (fewest, *others) if item[:2] == fewest[:2]]
-    known = " is known to have lost" if recorded.is_least else ""
-    traits = (
-        *([f"lose no more than the recording{known}"] if any(item[0] != fewest[0] for item in others) else []),
-        *(["send messages as they were recorded"] if any(item[1] for item in others) and not fewest[1] else []),
-    )
+    verbs = []  # of several, and of one
+    if any(item[0] != fewest[0] for item in others):
+        lose = ("may lose", "may lose") if recorded.is_least else ("lose", "loses")
+        verbs.append([f"{verb} no more than the recording" for verb in lose])
+    if any(item[1] for item in others) and not fewest[1]:
+        verbs.append([f"{verb} messages as they were recorded" for verb in ("send", "sends")])
     many = f"{len(rivals):,} other policies avoid this"
     which = "it is the one with the fewest compactions"
     equal = sum(item[:3] == fewest[:3] for item in alike)
     if equal > 1:
         few = counted(fewest[2], "compaction") if fewest[2] else "no compaction"
         which = f"{equal:,} have {few}, and of these it sends the fewest tokens"
-    if not traits or len(alike) == len(rivals):
+    if not verbs or len(alike) == len(rivals):
         return f"{many}; {which}."
     if len(alike) == 1:
-        return f"{many}; it is the only one of them to {' and to '.join(traits)}."
-    return f"{many}; {len(alike):,} of them {' and '.join(traits)}. Of these, {which}."
+        return f"{many}; it is the only one of them that {' and '.join(one for _, one in verbs)}."
+    return f"{many}; {len(alike):,} of them {' and '.join(several for several, _ in verbs)}. Of these, {which}."
 
 
 def _capitalised(words: str) -> str:

@@ -26,7 +26,7 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Provenance, Sourced
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import Head
-from guard_core.views import Span
+from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import Status, WindowJudgement
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import compaction, exchange, growing, recordings
@@ -369,6 +369,19 @@ def test_the_policy_that_is_named_loses_least_and_has_the_fewest_compactions_of_
     assert remedy.way.label in equal
     assert sent[remedy.way.label] == min(sent[label] for label in equal)
     assert not remedy.loses_more
+
+
+def test_of_a_recording_that_lost_what_the_file_does_not_hold_others_may_lose_no_more():
+    """One that drops the request may lose no more than a compaction of which is not known what it removed."""
+    built = reading(12, tokens=lambda turn: 5_000 + 16_000 * turn, size=60_000)
+    at = built.calls[1].at
+    cut = compaction(at - 1, base=(Inserted(0), Span(0, at)), trigger="manual")
+    facts = Facts.of(msgspec.structs.replace(built, compactions=(cut,)), judge(190_000))
+    (answer,) = avoid(facts, conclusions(facts)[0])
+    (remedy,) = [item for item in answer.remedies if item.way.tier == POLICY]
+    assert "It drops 1 of 1 user request (recorded: at least 0)" in remedy.sentence
+    traits = "may lose no more than the recording and send messages as they were recorded"
+    assert re.search(rf"18 other policies avoid this; \d+ of them {traits}\.", remedy.sentence)
 
 
 def test_an_offer_that_loses_more_than_the_recording_says_so():
