@@ -7,9 +7,10 @@ import re
 from guard_core.quoting import normalised
 
 LONGEST = 200  # bytes of such a message, ours: the marks that an agent writes around a command included
+# Not "yes", which answers a question of the agent: what it goes on with then is in that question.
 _BEFORE = (
-    r"(?:(?:ok(?:ay)?|yes|yep|yeah|sure|good|great|thanks|thank you|please|pls|and|now|then|just|so|ja|bitte|gut|danke"
-    r"|oui|d['’]accord|s['’]il te pla[îi]t|s[íi]|vale|por favor|per favore|да|давай|пожалуйста)\b[\s,.!:;-]*)*"
+    r"(?:(?:ok(?:ay)?|good|great|thanks|thank you|please|pls|and|now|then|just|so|bitte|gut|danke|d['’]accord"
+    r"|s['’]il te pla[îi]t|vale|por favor|per favore|давай|пожалуйста)\b[\s,.!:;-]*)*"
 )
 _BEHIND = (
     r"(?:[\s,.!:;-]+(?:please|pls|then|now|on|working|with (?:it|that|this|the (?:task|work))"

@@ -76,6 +76,7 @@ def test_a_request_is_lost_too_where_the_user_only_said_to_go_on_with_it(words, 
     [
         ("Now continue with the manual of the importer", ()),  # a request of its own
         ("yes", ()),  # to whatever the agent asked
+        ("Yes, please continue", ()),
         ("continue", (user("Now update the manual of the importer"), model("done"))),  # with another one
     ],
 )
