@@ -8,7 +8,8 @@ from functools import wraps
 from threading import Lock
 from typing import ParamSpec, TypeVar
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def remembered(most: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
