@@ -650,9 +650,10 @@ def base_of(compaction: RecordedCompaction) -> Base:
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
     numbers = (compaction.tokens_before, compaction.tokens_after, compaction.restored_tokens)
-    figures = [-1 if number is None else number for number in numbers]
+    before, after, restored = (-1 if number is None else number for number in numbers)
     digests = tuple(crc32(repr((item.role, item.parts)).encode()) for item in compaction.messages)
-    return Base(compaction.at, compaction.base, costs, compaction.kind, compaction.trigger, *figures, digests=digests)
+    kind, trigger = compaction.kind, compaction.trigger
+    return Base(compaction.at, compaction.base, costs, kind, trigger, before, after, restored, digests)
 
 
 def call_columns(calls: Sequence[ModelCall], models: dict[str, int]) -> dict[str, Ints]:

@@ -23,7 +23,8 @@ def brief_turns(ledger: Ledger) -> list[int]:
 def continued_tasks(ledger: Ledger, begun: Mapping[int, Event]) -> dict[int, int]:
     """The messages that only say to go on, each with the last request before it. `begun` has those of `brief_turns`;
     what an agent does without its model is no request."""
-    continued, task = {}, -1
+    continued: dict[int, int] = {}
+    task = -1
     for start in ledger.turn_starts.tolist():
         event = begun.get(start)
         words = "" if event is None else first_words(event)
