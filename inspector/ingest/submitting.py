@@ -95,8 +95,7 @@ def submit(
             recording = keep(project, received, to_unpack=unpacks)
             if (job := _known(recording, window, unpacks)) is not None:
                 return job
-            how = {"strict": strict, "window": window, "unpacks": unpacks}
-            return _enqueue(recording, received.name, inside, **how)
+            return _enqueue(recording, received.name, inside, strict=strict, window=window, unpacks=unpacks)
     finally:
         received.path.unlink(missing_ok=True)
 
@@ -139,12 +138,28 @@ def _known(recording: Recording, window: int | None, unpacks: bool) -> Import | 
     return done if restored and window is None else None
 
 
-def _enqueue(recording: Recording, name: str, inside: Inside | None, **how: Any) -> Import:
+def _enqueue(
+    recording: Recording,
+    name: str,
+    inside: Inside | None,
+    *,
+    strict: bool,
+    window: int | None,
+    unpacks: bool = False,
+) -> Import:
     """Job and queue entry in one transaction: neither can be there without the other."""
-    if inside is not None:
-        how |= {"archive": inside.archive, "folder": inside.folder}
+    archive, folder = (inside.archive, inside.folder) if inside is not None else (None, "")
     imports = Import.objects.of(recording.project_id)
-    job = imports.create(recording=recording, name=name, total=recording.size, **how)
+    job = imports.create(
+        recording=recording,
+        name=name,
+        total=recording.size,
+        archive=archive,
+        folder=folder,
+        strict=strict,
+        window=window,
+        unpacks=unpacks,
+    )
     IMPORTS.enqueue(job)
     return job
 
