@@ -16,7 +16,7 @@ from guard_core.policies import Policy, get_policy
 from guard_core.replay import replay
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.summaries.wrapper import wrapped_bytes
-from guard_core.trace import Pass, Trace
+from guard_core.trace import Pass
 
 _KINDS = {"t": HAS_TEXT, "c": HAS_CALL, "r": HAS_RESULT, "i": HAS_MEDIA}
 _ROLES = {"user": USER, "model": MODEL}
@@ -123,13 +123,11 @@ def _figures(file: SingleshotFile, row: SingleshotRow, ledger: Ledger, size: int
         "old_messages": before - (after - 1) if passes else 0,
         "recent_messages": after - 1 if passes else before,
         "fits": tokens < policy.settings.limits(row.window).threshold,
-        "passes": _pass_rows(trace, passes, fields, row, policy, tail=tail),
+        "passes": _pass_rows(passes, fields, row, policy),
     }
 
 
-def _pass_rows(
-    trace: Trace, passes: tuple[Pass, ...], fields: list[str], row: SingleshotRow, policy: Policy, *, tail: bool
-) -> list[list[int]]:
+def _pass_rows(passes: tuple[Pass, ...], fields: list[str], row: SingleshotRow, policy: Policy) -> list[list[int]]:
     rows = []
     sliding = row.strategy == "sliding_window"
     budget = (

@@ -114,7 +114,7 @@ def _kept(
         reason="",
         is_sealed=ledger.bases[place].is_sealed,
     )
-    verdict, reason = _judged(shown, keeps, recorded)
+    verdict, reason = _judged(shown, keeps)
     return msgspec.structs.replace(shown, verdict=verdict, reason=reason)
 
 
@@ -193,7 +193,7 @@ def _inserted_tokens(recorded: RecordedCompaction) -> int:
     )
 
 
-def _judged(shown: KeptMessages, keeps: Keeps | None, recorded: RecordedCompaction) -> tuple[KeptVerdict, str]:
+def _judged(shown: KeptMessages, keeps: Keeps | None) -> tuple[KeptVerdict, str]:
     if keeps is None:
         return KeptVerdict.NOT_MODELLED, "what this agent keeps is not known here"
     if keeps.is_derived:

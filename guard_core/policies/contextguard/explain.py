@@ -23,7 +23,7 @@ def explain_threshold(settings: Settings, trace: Trace, step: int) -> tuple[Term
     return (
         *_heuristic(at, step),
         *_factor(settings, trace, at, step),
-        *_decision(trace, at, step),
+        *_decision(at, step),
         *_threshold(settings, trace, at, step),
     )
 
@@ -60,7 +60,7 @@ def _factor(settings: Settings, trace: Trace, at: dict[str, float], step: int) -
     return tuple(terms)
 
 
-def _decision(trace: Trace, at: dict[str, float], step: int) -> tuple[Term, ...]:
+def _decision(at: dict[str, float], step: int) -> tuple[Term, ...]:
     heuristic, factor, real = int(at["heuristic_decided"]), float(at["correction"]), int(at["real_loaded"])
     if math.isnan(factor):
         text = "the heuristic itself: this profile does not calibrate"

@@ -246,7 +246,7 @@ def _merged(items: list[Item], total: int) -> list[Item]:
 
 
 def _tile(page: Frame, value: Prepared, at: int, item: Item, rect: Rect, name: str) -> dict[str, Any]:
-    what = _message(value, item) if item.count == 1 else f"{item.count:,} smaller messages"
+    what = _message(item) if item.count == 1 else f"{item.count:,} smaller messages"
     return {
         **_place(rect),
         "url": _message_url(page, at, item),
@@ -274,7 +274,7 @@ def _place(rect: Rect) -> dict[str, str]:
     }
 
 
-def _message(value: Prepared, item: Item) -> str:
+def _message(item: Item) -> str:
     if item.event is None:
         return f"message {message_number(item.position):,} of the request"
     return f"message #{message_number(item.event):,}"
@@ -290,7 +290,7 @@ def _largest(page: Frame, value: Prepared, at: int, item: Item) -> dict[str, Any
     return {
         "name": value.labels[item.place],
         "kind": _kind(value, item.place),
-        "message": _message(value, item),
+        "message": _message(item),
         "url": _message_url(page, at, item),
         "tokens": tokens(item.tokens),
     }

@@ -36,7 +36,7 @@ def report(request: HttpRequest, token: str) -> HttpResponse:
     if request.method == "POST":
         return _asked(request, share, token)
     if not _may_read(request, share):
-        return _question(request, share)
+        return _question(request)
     body = publishing.file_of(share, NAMES[0], is_view=request.method == "GET")
     if body is not None and request.method == "GET":
         audit.note(request, "share opened", share.pk, share.project_id)
@@ -72,11 +72,11 @@ def _asked(request: HttpRequest, share: Share, token: str) -> HttpResponse:
     if not share.password:
         return redirect(reverse("report", args=[token]))
     if publishing.is_paused(share):
-        response = _question(request, share, "Too many wrong passwords. Try again in five minutes.", 429)
+        response = _question(request, "Too many wrong passwords. Try again in five minutes.", 429)
         response.headers["Retry-After"] = str(int(publishing.PAUSE.total_seconds()))
         return response
     if not publishing.is_password(share, request.POST.get("password", "")[:1_000]):
-        return _question(request, share, "This is not the password.", 403)
+        return _question(request, "This is not the password.", 403)
     response = alone(redirect(reverse("report", args=[token])), NOTHING)
     path = reverse("report", args=[token])
     response.set_signed_cookie(
@@ -91,7 +91,7 @@ def _asked(request: HttpRequest, share: Share, token: str) -> HttpResponse:
     return response
 
 
-def _question(request: HttpRequest, share: Share, error: str = "", status: int = 200) -> HttpResponse:
+def _question(request: HttpRequest, error: str = "", status: int = 200) -> HttpResponse:
     page = render(request, "inspector/report/password.html", {"error": error}, status=status)
     return alone(page, FORM, referrer=OF_A_FORM)
 

@@ -11,7 +11,6 @@ from guard_core.report import LEVELS, Options, Part
 from guard_core.report.document import Remark
 from inspector.pages.shared.numbers import compaction_index, step_index
 from inspector.pages.shared.share_fields import common, plain, remark_lines
-from inspector.replays.choice import Choice
 from inspector.sharing.making import ShareRequest
 
 LEVEL_WORDS = {
@@ -36,7 +35,7 @@ class Wanted(NamedTuple):
 
 
 def parse(
-    given: Mapping[str, str], choice: Choice, options: Mapping[str, Any], steps: int, count: int
+    given: Mapping[str, str], options: Mapping[str, Any], steps: int, count: int
 ) -> tuple[Wanted | None, dict[str, str]]:
     """The request of a form, and an error for each field that is wrong. `steps` are the calls of the session, `count`
     its compactions on the side that is shared."""

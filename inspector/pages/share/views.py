@@ -43,7 +43,7 @@ def share_new(request: HttpRequest, session_id: UUID) -> HttpResponse:
         typed["remarks"] = "\n".join(open_ones)
     if request.method == "POST":
         typed = {name: str(value) for name, value in request.POST.items()}
-        wanted, errors = form.parse(typed, page.choice, options, page.count, count)
+        wanted, errors = form.parse(typed, options, page.count, count)
         if wanted is not None:
             password = publishing.hashed_password(wanted.password)
             row = making.ask_for(project_of(request), page.row, wanted.request, wanted.lifetime, password)

@@ -117,7 +117,7 @@ def strip(row: TriggerRow, dots: Sequence[Dot], times: Times, changes: Sequence[
         changes=[_short(100 * x) for x in times.share(np.array(changes, dtype=np.float64))],
         top=amount(high),
         bottom=amount(low),
-        words=_words(row, dots),
+        words=_words(dots),
     )
 
 
@@ -165,7 +165,7 @@ def _band(row: TriggerRow, scale: _Scale) -> tuple[str, str] | None:
     return _short(upper), _short(max(lower - upper, 0.5))
 
 
-def _words(row: TriggerRow, dots: Sequence[Dot]) -> str:
+def _words(dots: Sequence[Dot]) -> str:
     """The picture in one sentence, for those who do not see it."""
     if not dots:
         return "No compaction with a time and a count."
