@@ -19,6 +19,7 @@ from guard_core.columns import Columns, join_columns, narrow_columns
 from guard_core.events import (
     Event,
     MediaPart,
+    OtherPart,
     Part,
     ReasoningPart,
     Role,
@@ -87,6 +88,16 @@ STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
 IN_PAIR = 2048  # a cut just before this event would separate a tool call from its result
 IS_BLANK = 4096  # its texts are blanks alone
 _ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
+_KIND: dict[type[Part], int] = {
+    TextPart: TEXT,
+    ReasoningPart: REASONING,
+    ToolCallPart: CALL,
+    ToolResultPart: RESULT,
+    MediaPart: MEDIA,
+    OtherPart: OTHER,
+}
+# By kind; a text part has its flag only if it has text.
+_KIND_FLAG = {TEXT: 0, REASONING: HAS_REASONING, CALL: HAS_CALL, RESULT: HAS_RESULT, MEDIA: HAS_MEDIA, OTHER: 0}
 
 
 def tool_key(name: str) -> int:
@@ -199,59 +210,44 @@ def event_columns(event: Event) -> dict[str, int]:
     return _count(event)[0]
 
 
-def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noqa: PLR0915 - one pass over the parts, for all columns at once
+def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
     """All columns of an event, and those of its parts but for `event` and `answers`, in one pass."""
-    flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0)
+    flags = _event_flags(event)
     text_tokens = inline_tokens = metadata_tokens = 0
-    chars = total = media = reasoning = call = result = opaque = lexical = tool = 0
+    chars = media = opaque = lexical = tool = 0
     request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
+    sizes = [0] * len(_KIND_FLAG)  # bytes by kind
     role_bytes = len(event.role.value) + 2
     rows = []
-    if is_blank(event):
-        flags |= IS_BLANK
-    for index, part in enumerate(event.parts):
+    for part in event.parts:
         text = part_text(part)
         data = text.encode("utf-8", "surrogatepass")
         size = len(data)
+        kind = _KIND[type(part)]
         chars += len(text)
-        total += size
+        sizes[kind] += size
         lexical += lexical_tokens(text, data)
         heuristic, inline, metadata = part_costs(part)
-        text_tokens += heuristic
-        inline_tokens += inline
+        text_tokens, inline_tokens = text_tokens + heuristic, inline_tokens + inline
         metadata_tokens += metadata
-        kind, name, own = OTHER, "", text
-        if isinstance(part, TextPart | ReasoningPart):
-            kind = TEXT
-            if text:
-                request = request or size
-                fallback += role_bytes + min(size, 200) + (3 if size > 200 else 0) + 1
-                transcript += role_bytes + size + 1
-            if isinstance(part, ReasoningPart):
-                kind = REASONING
-                reasoning += size
-                opaque += part.opaque_bytes
-                flags |= HAS_REASONING
-            else:
-                flags |= HAS_TEXT if text else 0
-                if index == 0 and text.startswith("[Previous conversation summary]"):
-                    flags |= STARTS_WITH_MARKER
+        flags |= _KIND_FLAG[kind]
+        name, own = "", text
+        if isinstance(part, TextPart):
+            flags |= HAS_TEXT if text else 0
+        elif isinstance(part, ReasoningPart):
+            opaque += part.opaque_bytes
         elif isinstance(part, ToolCallPart):
-            kind, name, own = CALL, part.name, text[len(part.name) + 1 :]
-            data = data[utf8_bytes(part.name) + 1 :]
-            call += size
-            transcript += role_bytes + len("[called tool: ]") + utf8_bytes(part.name) + 1
-            flags |= HAS_CALL
+            name, own = part.name, text[len(part.name) + 1 :]
+            data = data[utf8_bytes(name) + 1 :]
         elif isinstance(part, ToolResultPart):
-            kind, name = RESULT, part.name
-            result += size
-            transcript += role_bytes + len("[tool  returned a result]") + utf8_bytes(part.name) + 1
-            tool = tool or tool_key(part.name)
-            flags |= HAS_RESULT | (IS_ERROR if part.is_error else 0)
+            name = part.name
+            tool = tool or tool_key(name)
+            flags |= IS_ERROR if part.is_error else 0
         elif isinstance(part, MediaPart):
-            kind = MEDIA
             media += part.size
-            flags |= HAS_MEDIA
+        request = request or (size if kind in (TEXT, REASONING) else 0)
+        shortened, shown = _summary_bytes(kind, size, name, role_bytes)
+        fallback, transcript = fallback + shortened, transcript + shown
         digest = zlib.crc32(data) & DIGEST_BITS if kind in (CALL, RESULT) else 0
         rows.append((kind, tool_key(name) if name else 0, len(name), *_sizes(part, own, data), heuristic, digest))
     columns = {
@@ -259,11 +255,11 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noq
         "inline_tokens": inline_tokens,
         "metadata_tokens": metadata_tokens,
         "chars": chars,
-        "bytes": total,
+        "bytes": sum(sizes),
         "media_bytes": media,
-        "reasoning_bytes": reasoning,
-        "call_bytes": call,
-        "result_bytes": result,
+        "reasoning_bytes": sizes[REASONING],
+        "call_bytes": sizes[CALL],
+        "result_bytes": sizes[RESULT],
         "opaque_bytes": opaque,
         "flags": flags,
         "request_bytes": request,
@@ -274,6 +270,25 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:  # noq
         "time_ms": -1 if event.timestamp is None else _milliseconds(event.timestamp),
     }
     return columns, rows
+
+
+def _summary_bytes(kind: int, size: int, name: str, role_bytes: int) -> tuple[int, int]:
+    """What the mechanical summary and the summariser's prompt take of a part whose text has `size` bytes, in bytes."""
+    if kind in (TEXT, REASONING) and size:
+        return role_bytes + min(size, 200) + (3 if size > 200 else 0) + 1, role_bytes + size + 1
+    if kind == CALL:
+        return 0, role_bytes + len("[called tool: ]") + utf8_bytes(name) + 1
+    if kind == RESULT:
+        return 0, role_bytes + len("[tool  returned a result]") + utf8_bytes(name) + 1
+    return 0, 0
+
+
+def _event_flags(event: Event) -> int:
+    """The flags of an event that do not follow from each of its parts by itself."""
+    flags = _ROLE_FLAG[event.role] | (STARTS_TURN if event.starts_turn() else 0) | (IS_BLANK if is_blank(event) else 0)
+    first = event.parts[0] if event.parts else None
+    is_marked = isinstance(first, TextPart) and first.text.startswith("[Previous conversation summary]")
+    return flags | (STARTS_WITH_MARKER if is_marked else 0)
 
 
 def is_blank(event: Event) -> bool:
