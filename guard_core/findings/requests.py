@@ -227,18 +227,14 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     }
     by = f"{'an edit of the history after ' if by_edit else ''}{compactions_words([lost.compaction])}"
     what = f"left the context at {at_step(step)} ({by}){' at the latest' if at_latest else ''}; "
-    it, them = ("it", "it") if words.is_whole else ("its first words", "them")
+    it = "it" if words.is_whole else "its first words"
     if absence is None:
         what += f"the summary still quotes {it}." if lost.compaction in quoting else f"other messages quote {it}."
     elif is_unread:
         what += "the summary is not readable, so how much of it is kept is unknown."
     else:
-        requests = "request" if absence.first == absence.last else "requests"
-        within = f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
-        what = f"{what}nothing has quoted {it} since." if absence.is_final else within
-        is_earlier = all(item.step < absence.first for item in removals if item.compaction in quoting)
-        verb = "still quoted" if is_earlier else "quoted"
-        what += f" {compactions_words(quoting).capitalize()} {verb} {them}." if quoting else ""
+        what = _absent_words(words, absence, what, by)
+        what += _quoting_words(words, [item for item in removals if item.compaction in quoting], absence)
         what += f' The summary quotes these words of it: "{passage}".' if passage else ""
         what += f' The summary keeps the rule "{rule}", but quotes nothing of what was asked for.' if rule else ""
         what += " The summary may say it in other words." if restated else ""
@@ -251,6 +247,23 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     severity = INFO if absence is None or is_unread or (is_said and forgetting is None) else WARNING
     steps = tuple(item.step for item in removals[:LISTED])
     return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
+
+
+def _absent_words(words: RequestWords, absence: Absence, left: str, by: str) -> str:
+    """That nothing has quoted a request since it `left`, or which requests are without it; `by` are the compactions."""
+    if absence.is_final:
+        return f"{left}nothing has quoted {'it' if words.is_whole else 'its first words'} since."
+    requests = "request" if absence.first == absence.last else "requests"
+    return f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
+
+
+def _quoting_words(words: RequestWords, quoting: list[Removal], absence: Absence) -> str:
+    """The compactions that quote a request which is absent later, or was."""
+    if not quoting:
+        return ""
+    verb = "still quoted" if all(item.step < absence.first for item in quoting) else "quoted"
+    compactions = compactions_words([item.compaction for item in quoting]).capitalize()
+    return f" {compactions} {verb} {'it' if words.is_whole else 'them'}."
 
 
 def _forgetting(
