@@ -207,6 +207,57 @@ def sentence_of(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
+class _Fields:
+    """The fields of a form of settings: what was typed, the errors beside it, and as placeholders the values in use."""
+
+    def __init__(
+        self, choice: Choice, typed: Mapping[str, str], errors: Mapping[str, str], in_use: Mapping[str, str]
+    ) -> None:
+        self.kind, self.values, self.profile = (
+            choice.kind,
+            choice.pairs(),
+            choice.profile or choice.kind.default_profile,
+        )
+        self._typed, self._errors, self._in_use = typed, errors, in_use
+        self._unused = ignored(self.kind, choice.profile)
+        # By name, what leaves a setting without an effect.
+        self._off = {**waiting(self.kind, choice.profile, {**in_use, **self.values}), **self._unused}
+        self._window = _number(self.values.get("window") or in_use.get("window", "")) or WIDEST
+
+    def field(self, name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
+        """One field, as the template takes it."""
+        error, off = self._errors.get(name, ""), self._off
+        return {
+            "name": name,
+            "label": label,
+            "mode": mode,
+            "value": self._typed.get(name, "")[:LONGEST] if error or name in off else self.values.get(name, ""),
+            "placeholder": "" if name in off else self._in_use.get(name, ""),
+            "error": error,
+            "ignored": name in off,
+            "note": brief(error) or off.get(name, help_text),
+            **more,
+        }
+
+    def of_settings(self, *, main: bool) -> Iterator[dict[str, Any]]:
+        """The policy's settings, the main ones or all others. One that no profile uses has no field; one that another
+        profile uses has it among the main ones, but off."""
+        for item in self.kind.settings:
+            if item.main == main and not _never_used(self.kind, item) and (main or item.key not in self._unused):
+                yield self._of_setting(item)
+
+    def _of_setting(self, setting: Setting) -> dict[str, Any]:
+        options = ("yes", "no") if setting.kind == SWITCH else setting.choices if setting.kind == CHOICE else ()
+        value = self.values.get(setting.key, "")
+        if options:  # nothing chosen is the default, also that of another profile
+            default = _option("", f"default: {plain(setting.default_in(self.profile))}", value)
+            more: dict[str, Any] = {"choices": [default, *(_option(item, item, value) for item in options)]}
+        else:
+            more = {"slider": slider(setting, value or self._in_use.get(setting.key, ""), self._window)}
+        mode = "text" if setting.kind == SIZE else "decimal"
+        return self.field(setting.key, setting.label, _help(setting), mode, **more)
+
+
 def form(
     choice: Choice, typed: Mapping[str, str], errors: Mapping[str, str], in_use: Mapping[str, str]
 ) -> dict[str, Any]:
@@ -214,65 +265,26 @@ def form(
 
     `fields` are always shown, `more` are the policy's other settings.
     """
-    kind, values = choice.kind, choice.pairs()
-    profile = choice.profile or kind.default_profile
-    unused = ignored(kind, choice.profile)
-    off = {**waiting(kind, choice.profile, {**in_use, **values}), **unused}  # by what leaves it without an effect
-    window = _number(values.get("window") or in_use.get("window", "")) or WIDEST
-
-    def field(name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:
-        error = errors.get(name, "")
-        return {
-            "name": name,
-            "label": label,
-            "mode": mode,
-            "value": typed.get(name, "")[:LONGEST] if error or name in off else values.get(name, ""),
-            "placeholder": "" if name in off else in_use.get(name, ""),
-            "error": error,
-            "ignored": name in off,
-            "note": brief(error) or off.get(name, help_text),
-            **more,
-        }
-
-    def of_setting(setting: Setting) -> dict[str, Any]:
-        options = ("yes", "no") if setting.kind == SWITCH else setting.choices if setting.kind == CHOICE else ()
-        more: dict[str, Any] = {}
-        if options:  # nothing chosen is the default, also that of another profile
-            shown = values.get(setting.key, "")
-            default = _option("", f"default: {plain(setting.default_in(profile))}", shown)
-            more = {"choices": [default, *(_option(item, item, shown) for item in options)]}
-        else:
-            more = {"slider": slider(setting, values.get(setting.key) or in_use.get(setting.key, ""), window)}
-        return field(setting.key, setting.label, _help(setting), "text" if setting.kind == SIZE else "decimal", **more)
-
-    def of_settings(main: bool) -> Iterator[dict[str, Any]]:
-        # A setting that no profile uses is not shown at all; one that another profile uses is, but off.
-        shown = (item for item in kind.settings if item.main == main and not _never_used(kind, item))
-        return (of_setting(item) for item in shown if main or item.key not in unused)
-
+    kind, of = choice.kind, _Fields(choice, typed, errors, in_use)
     policies = [
         {"label": group, "choices": [_option(item.name, item.title, kind.name) for item in kinds]}
         for group, kinds in GROUPS.items()
     ]
-    profiles = [_option(item.name, item.name, profile) for item in kind.profiles]
-    sizes = [_option(value, label, choice.summary) for value, label in SUMMARIES.items()]
-    fields = [
-        field("policy", LABELS["policy"], kind.help, groups=policies),
-        *([field("profile", LABELS["profile"], _profile_help(kind, profile), choices=profiles)] if profiles else []),
-        field("window", LABELS["window"], "tokens, such as 200k or 1M", mode="text"),
-        *of_settings(main=True),
-        *(
-            [field("summary", LABELS["summary"], "size, as a share of the policy's summary budget", choices=sizes)]
-            if kind.summarises
-            else []
-        ),
-    ]
-    more = list(of_settings(main=False))
+    fields = [of.field("policy", LABELS["policy"], kind.help, groups=policies)]
+    if profiles := [_option(item.name, item.name, of.profile) for item in kind.profiles]:
+        fields.append(of.field("profile", LABELS["profile"], _profile_help(kind, of.profile), choices=profiles))
+    fields.append(of.field("window", LABELS["window"], "tokens, such as 200k or 1M", mode="text"))
+    fields.extend(of.of_settings(main=True))
+    if kind.summarises:
+        sizes = [_option(value, label, choice.summary) for value, label in SUMMARIES.items()]
+        share = "size, as a share of the policy's summary budget"
+        fields.append(of.field("summary", LABELS["summary"], share, choices=sizes))
+    more = list(of.of_settings(main=False))
     return {
         "policy": kind.name,
         "fields": fields,
         "more": more,
-        "open": any(values.get(item["name"]) or item["error"] for item in more),
+        "open": any(of.values.get(item["name"]) or item["error"] for item in more),
         "changed": choice.changed or bool(errors),
         "error": _not_replayed([item["label"] for item in (*fields, *more) if item["error"]], errors.get("", "")),
     }
