@@ -193,6 +193,11 @@ class Fact(msgspec.Struct, frozen=True):
     compaction: int
     outcome: str
 
+    @property
+    def words(self) -> str:
+        """The text, and where it is withheld, what it stands in."""
+        return self.text or (f"message {self.message + 1:,}" if self.message >= 0 else "system prompt")
+
 
 class FactsLost(msgspec.Struct, frozen=True):
     """The instructions of users and of the system prompt, counted; `listed` has the worst. `unknown`: the last request

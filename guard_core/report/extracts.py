@@ -99,13 +99,9 @@ def _lost(side: doc.Side, item: doc.Compaction) -> Table:
         heading="Instructions that requests no longer hold from here on",
         heads=("kind", "text", "what became of it"),
         numeric=(),
-        rows=tuple((fact.kind, fact.text or _place(fact), fact.outcome) for fact in facts),
+        rows=tuple((fact.kind, fact.words, fact.outcome) for fact in facts),
         most=max(len(facts), item.instructions_lost),
     )
-
-
-def _place(fact: doc.Fact) -> str:
-    return f"message {fact.message + 1:,}" if fact.message >= 0 else "system prompt"
 
 
 def _bridge(item: doc.Compaction) -> Iterator[Table]:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from guard_core.plural import counted
-from guard_core.report.document import Compaction, Fact, Report, Side
+from guard_core.report.document import Compaction, Report, Side
 from guard_core.report.markup import Content, Markup, joined, tag
 from guard_core.report.svg import anchor, chart
 from guard_core.report.words import (
@@ -193,12 +193,8 @@ def _facts(side: Side) -> Iterator[Content]:
     yield tag("p", side.facts.sentence)
     lost = [fact for fact in side.facts.listed if fact.lost_at >= 0]
     if lost:
-        rows = [(fact.kind, _text(fact), fact.outcome) for fact in lost]
+        rows = [(fact.kind, fact.words, fact.outcome) for fact in lost]
         yield table(("kind", "text", "what became of it"), rows, ())
-
-
-def _text(fact: Fact) -> str:
-    return fact.text or (f"message {fact.message + 1:,}" if fact.message >= 0 else "system prompt")
 
 
 def _rule(report: Report) -> Iterator[Content]:
