@@ -50,7 +50,10 @@ def _run(args: argparse.Namespace) -> int:
     window = None if args.window is None else Sourced(args.window, Provenance.USER, "given by --window")
     shown = [_Shown.of(item, window, typed) for item in sessions]
     if args.json:
-        reports = [{**report(item.session, item.explanation), "cleared": _cleared(item)} for item in shown]
+        reports = [
+            {**report(item.session, item.explanation), "cleared": [one._asdict() for one in item.clearings]}
+            for item in shown
+        ]
         cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "sessions": reports})
     else:
         print("\n\n".join(map(_text, shown)))
@@ -69,10 +72,6 @@ class _Shown(NamedTuple):
         ledger = Ledger.of(session)
         facts = Facts(session, ledger, attribute(ledger), judge_session(session), ())
         return cls(session, explain(session, ledger, window=window, typed=typed), clearings(facts))
-
-
-def _cleared(item: _Shown) -> list[dict[str, int]]:
-    return [one._asdict() for one in item.clearings]
 
 
 # -- for people

@@ -135,7 +135,11 @@ def silent_truncation(case: Case) -> list[Finding]:
     if not falls:
         return []
     worst = max(falls, key=lambda fall: fall.before + fall.added - fall.after)
-    blind = " What left the request is not known: the file has no messages." if _has_no_text(case.facts) else ""
+    blind = (
+        " What left the request is not known: the file has no messages."
+        if NO_CONTENT in case.facts.session.notes
+        else ""
+    )
     more = "" if len(falls) == 1 else f" {counted(len(falls) - 1, 'more fall')} like it."
     if len(falls) > 1 and case.facts.is_miscounted:
         more += " Perhaps the counts leave out what the provider's cache held."
@@ -147,10 +151,6 @@ def silent_truncation(case: Case) -> list[Finding]:
     numbers = {"step": worst.step, "before": worst.before, "after": worst.after, "added": worst.added}
     steps = tuple(fall.step for fall in falls[:LISTED])
     return [Finding("silent_truncation", WARNING, worst.step, sentence, numbers, (), steps, len(falls))]
-
-
-def _has_no_text(facts: Facts) -> bool:
-    return NO_CONTENT in facts.session.notes
 
 
 class Clearing(NamedTuple):

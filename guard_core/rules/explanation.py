@@ -149,7 +149,9 @@ def explain(
         rules=tuple(rule for rule in rules if rule is not None),
         compactions=tuple(sorted(chain.from_iterable(explained), key=lambda item: item.place)),
         missed=tuple(sorted(chain.from_iterable(missed), key=lambda item: item.step)),
-        inference=tuple(item for part in parts for item in part.intervals() if _says_something(item)),
+        inference=tuple(
+            item for part in parts for item in part.intervals() if item.above is not None or item.at_most is not None
+        ),
         auto=sum(item.auto for item in evidence),
         agrees=sum(item.agrees for item in evidence),
         unknown="" if agent is not None else _writer(session),
@@ -205,7 +207,3 @@ def _name(session: Session) -> str:
     if not session.agent or session.agent.casefold() == session.format:
         return session.agent or session.format or "an unknown agent"
     return f"{session.agent} ({session.format})"
-
-
-def _says_something(interval: Interval) -> bool:
-    return interval.above is not None or interval.at_most is not None

@@ -345,11 +345,9 @@ def take(
             segments[-1] = Span(last.start, event + 1, form)
         else:
             segments.append(Span(event, event + 1, form))
-    return normal(tuple(ledger.span(*_fields(item)) if isinstance(item, Span) else item for item in segments))
-
-
-def _fields(span: Span) -> tuple[int, int, str]:
-    return span.start, span.stop, span.form
+    return normal(
+        tuple(ledger.span(item.start, item.stop, item.form) if isinstance(item, Span) else item for item in segments)
+    )
 
 
 def _formed(view: View, messages: Messages) -> list[bool]:

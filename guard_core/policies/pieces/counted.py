@@ -460,7 +460,9 @@ class CountedPolicy(ABC):
         last = Counts(run_counts.tokens, run_counts.as_of)
         counts, turn_counts = Counts(last.tokens[:-1], last.as_of[:-1]), None
         if self.counter.at_turn_start:
-            counts, turn_counts = _before_turns(last, looks.begins, Counts(*_turn_counts(state)))
+            counts, turn_counts = _before_turns(
+                last, looks.begins, Counts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
+            )
         columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
         threshold = self._threshold(self.goes_by(state, run.window))
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
@@ -614,10 +616,6 @@ def sent_numbers(costs: Heuristic, head: Head, at: int) -> dict[str, int]:
 def _remembered(state: Any) -> dict[str, int]:
     """The columns that the state gives."""
     return {"watermark": state.kept_from, "summary_bytes": state.summary_bytes}
-
-
-def _turn_counts(state: Any) -> tuple[Ints, Ints]:
-    return np.array([state.turn_tokens]), np.array([state.turn_as_of])
 
 
 def _before_turns(last: Counts, begins: Bools, before: Counts) -> tuple[Counts, Counts]:

@@ -157,16 +157,16 @@ def _is_newest_first(value: Any) -> bool:
     for place, item in enumerate(listed):
         if fields.text(item, "type") in responses_items.CALLS:
             calls.setdefault(fields.text(item, "call_id"), place)
-    results = {fields.text(item, "call_id"): place for place, item in enumerate(listed) if _is_result(item)}
+    results = {
+        fields.text(item, "call_id"): place
+        for place, item in enumerate(listed)
+        if responses_items.is_output(fields.text(item, "type"))
+    }
     if pairs := [results[name] < place for name, place in calls.items() if name and name in results]:
         return sum(pairs) * 2 > len(pairs)
     roles = [fields.text(item, "role") for item in listed if _is_message(item)]
     is_page = isinstance(value, dict) and value.get("object") == "list"
     return is_page and len(roles) > 1 and (roles[0], roles[-1]) == ("assistant", "user")
-
-
-def _is_result(item: JSON) -> bool:
-    return responses_items.is_output(fields.text(item, "type"))
 
 
 def _from_database(source: ByteSource) -> Recording:

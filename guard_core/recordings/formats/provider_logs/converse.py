@@ -59,11 +59,9 @@ def usage_of(usage: JSON) -> JSON:
 
 def as_log(request: JSON) -> JSON:
     """A request with its tools and the limit of its answer under the names that every reader of logs knows."""
-    specs = (fields.mapping(item, "toolSpec") for item in fields.objects(_tools(request)))
+    specs = (
+        fields.mapping(item, "toolSpec") for item in fields.objects(fields.mapping(request, "toolConfig").get("tools"))
+    )
     tools = [{**spec, "inputSchema": fields.mapping(spec, "inputSchema").get("json")} for spec in specs if spec]
     limit = fields.tokens(fields.mapping(request, "inferenceConfig"), "maxTokens")
     return {**request, **({"tools": tools} if tools else {}), **({"max_tokens": limit} if limit else {})}
-
-
-def _tools(request: JSON) -> object:
-    return fields.mapping(request, "toolConfig").get("tools")

@@ -92,7 +92,9 @@ class StoreReader:
                 self.facts.compaction()
         past, declared = history.continued(sent)
         if not own and not past:  # a chunk of a context alone
-            past = [Request(sent[:at], ModelCall(at=0), sent[at]) for at in range(len(sent)) if _is_answer(sent[at])]
+            past = [
+                Request(sent[:at], ModelCall(at=0), sent[at]) for at in range(len(sent)) if sent[at].role is Role.MODEL
+            ]
         answers = sum(request.response is not None for request in past)
         notes = [BEFORE.format(f"{answers:,}")] if past else []
         if not own:
@@ -158,10 +160,6 @@ def _with_pending(item: RecordedCompaction, pending: dict[str, int | None]) -> R
     """A compaction of the journal with the tokens that were pending."""
     action = item.summariser.source_id if item.summariser is not None else ""
     return msgspec.structs.replace(item, pending_tokens=pending.get(action) or None)
-
-
-def _is_answer(event: Event) -> bool:
-    return event.role is Role.MODEL
 
 
 def _ends_with(context: tuple[Event, ...], text: str) -> bool:
