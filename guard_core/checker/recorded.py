@@ -702,12 +702,12 @@ def _is_foreign(text: str, asked: str) -> bool:
 def _is_foreign_in_its_middle(text: str, asked: int) -> bool:
     """Is a text in foreign letters but for Latin sentences before and behind, which a client put there, and do these
     letters suffice to say what has so many."""
-    kept = [[letter > "\u024f" for letter in one if letter.isalpha()] for one in split_sentences(text)]
-    total = sum(map(len, kept))
+    middle = [[letter > "\u024f" for letter in one if letter.isalpha()] for one in split_sentences(text)]
+    total = sum(map(len, middle))
     for end in (0, -1):
-        while kept and (not kept[end] or 2 * sum(kept[end]) < len(kept[end])):
-            kept.pop(end)
-    foreign, size = sum(map(sum, kept)), sum(map(len, kept))
+        while middle and (not middle[end] or 2 * sum(middle[end]) < len(middle[end])):
+            middle.pop(end)
+    foreign, size = sum(map(sum, middle)), sum(map(len, middle))
     return foreign > 0 and 2 * foreign >= size and 3 * foreign >= asked and total - size <= _LONGEST_FRAME
 
 

@@ -230,9 +230,9 @@ def shows_refusal(stretch: Stretch, ledger: Ledger, item: RecordedCompaction) ->
     and would have the one that was refused (2.1.332, run)."""
     if stretch.setting("max_output_tokens") is not None and numbers(stretch.version) > UNWRITTEN_TO:
         return ""
-    kept = [part for part in item.base if isinstance(part, Span) and part.stop <= item.at]
+    spans = [part for part in item.base if isinstance(part, Span) and part.stop <= item.at]
     flags = ledger.events["flags"]
-    rounds = sum(int(np.count_nonzero(flags[span.start : span.stop] & MODEL)) for span in kept)
+    rounds = sum(int(np.count_nonzero(flags[span.start : span.stop] & MODEL)) for span in spans)
     return f"{rounds} rounds of tool calls were kept, as it does only after a refused request" if rounds > 1 else ""
 
 

@@ -45,8 +45,8 @@ def reasoning_tokens(ledger: Ledger) -> Ints:
 
 def stripped_reasoning(ledger: Ledger) -> Ints:
     """1 for each event with reasoning where a file of OpenAI's models holds none of what is encrypted."""
-    kept = bool(ledger.events["opaque_bytes"].any()) or not any(map(_ENCRYPTS.search, ledger.models))
-    return ledger.by_event((ledger.parts["kind"] == REASONING).astype(np.int64)) * (not kept)
+    is_complete = bool(ledger.events["opaque_bytes"].any()) or not any(map(_ENCRYPTS.search, ledger.models))
+    return ledger.by_event((ledger.parts["kind"] == REASONING).astype(np.int64)) * (not is_complete)
 
 
 COUNTER = Counter(

@@ -166,13 +166,13 @@ class Counted:
         refused = self.session.refused_places
         places = np.array([at for at, _ in refused], dtype=np.int64)
         first, behind = np.searchsorted(places, start, side="left"), np.searchsorted(places, stop, side="right")
-        found = np.asarray(first < behind)
+        is_refused = np.asarray(first < behind)
         earlier = -1
         for row in self.compacted.tolist():
             place = int(self.checks.place[row])
-            found[row] = any(earlier < made <= place for _, made in refused[first[row] : behind[row]])
+            is_refused[row] = any(earlier < made <= place for _, made in refused[first[row] : behind[row]])
             earlier = place
-        return found
+        return is_refused
 
     @cached_property
     def compacted(self) -> Ints:

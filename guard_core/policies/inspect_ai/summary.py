@@ -46,12 +46,12 @@ def _fitting(request: ListRequest, messages: list[ListMessage]) -> View:
         largest = max(sizes, key=lambda place: sizes[place], default=-1)
         if tokens_of(chars) <= room or largest < 0:
             return view
-        kept = sizes[largest] // 2 - len(CUT_MARK)
-        if kept <= 0:
+        left = sizes[largest] // 2 - len(CUT_MARK)
+        if left <= 0:
             return view
-        form = Ends(head=kept // 2, tail=kept - kept // 2, marker=CUT_MARK)
+        form = Ends(head=left // 2, tail=left - left // 2, marker=CUT_MARK)
         given[largest] = messages[largest].joined(form.name)
-        sizes[largest] = kept + len(CUT_MARK)
+        sizes[largest] = left + len(CUT_MARK)
     return view_of(ledger, given)
 
 

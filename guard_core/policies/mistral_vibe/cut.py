@@ -84,8 +84,8 @@ def cut(text: str, size: int) -> str:
         return data[:size].decode("utf-8", "ignore")
     head = tail = b""
     for _ in range(2):  # the note is part of the size, and as long as its number
-        kept = max(size - len(note), 0)
-        head = data[: kept // 2].decode("utf-8", "ignore").encode()
-        tail = data[len(data) - (kept - kept // 2) :].decode("utf-8", "ignore").encode()
+        room = max(size - len(note), 0)
+        head = data[: room // 2].decode("utf-8", "ignore").encode()
+        tail = data[len(data) - (room - room // 2) :].decode("utf-8", "ignore").encode()
         note = note_of(-(-(len(data) - len(head) - len(tail)) // BYTES_PER_TOKEN))
     return head.decode() + note + tail.decode()

@@ -71,9 +71,12 @@ def result_parts(item: JSON, output: Any, name: str = "", *, failed: bool = Fals
     failed = failed or kind.startswith("error") or kind == "execution-denied"
     if kind != "content":
         return (ToolResultPart(name, value, call_id, failed),)
-    made = [part for block in fields.objects(value) for part in _content(block)]
-    texts = "\n".join(part.text for part in made if isinstance(part, TextPart))
-    return (ToolResultPart(name, texts, call_id, failed), *(part for part in made if not isinstance(part, TextPart)))
+    blocks = [part for block in fields.objects(value) for part in _content(block)]
+    texts = "\n".join(part.text for part in blocks if isinstance(part, TextPart))
+    return (
+        ToolResultPart(name, texts, call_id, failed),
+        *(part for part in blocks if not isinstance(part, TextPart)),
+    )
 
 
 def _content(block: JSON) -> tuple[Part, ...]:

@@ -28,8 +28,8 @@ _MEDIA = ("image", "document", "video", "audio")
 def blocks(content: Any) -> list[JSON]:
     """The blocks of a message's content, which may be JSON as text; empty where it has others."""
     listed = fields.decoded(content)
-    found = list(fields.objects(listed)) if isinstance(listed, list) else []
-    return found if found and all(is_known(block) and "type" not in block for block in found) else []
+    objects = list(fields.objects(listed)) if isinstance(listed, list) else []
+    return objects if objects and all(is_known(block) and "type" not in block for block in objects) else []
 
 
 def is_known(block: JSON) -> bool:

@@ -876,14 +876,14 @@ def _with_summaries_apart(requests: list[Request]) -> list[Request]:
             continue
         if system not in known and system not in parted:
             parted[system] = summary_behind(system, list(known)[-LATEST_THREADS:])
-        if (found := parted.get(system)) is None:
+        if (parting := parted.get(system)) is None:
             known[system] = request
             apart.append(request)
-        elif _has_all_of(request, known[found[0]]):
+        elif _has_all_of(request, known[parting[0]]):
             apart.append(request)
         else:
-            messages = (found[1], *request.messages)
-            apart.append(msgspec.structs.replace(request, system=found[0], messages=messages))
+            messages = (parting[1], *request.messages)
+            apart.append(msgspec.structs.replace(request, system=parting[0], messages=messages))
     return apart
 
 

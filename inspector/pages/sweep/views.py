@@ -86,14 +86,14 @@ def _sessions(project: Project, given: QueryDict) -> tuple[list[Session], dict[s
         return [row], {"session": str(row.pk), "title": row.title or "untitled", "url": row.get_absolute_url()}, ""
     listing = Listing.parse(given)
     keys = list(listing.sessions(project).order_by().values_list("pk", flat=True).distinct()[: 100 * MOST_SESSIONS])
-    found = usable.filter(pk__in=keys)
-    sums = found.aggregate(sessions=Count("pk"), recordings=Count("recording_id", distinct=True))
+    matching = usable.filter(pk__in=keys)
+    sums = matching.aggregate(sessions=Count("pk"), recordings=Count("recording_id", distinct=True))
     words = {"count": counted(sums["sessions"], "session"), "recordings": counted(sums["recordings"], "recording")}
     if not sums["sessions"]:
         return [], words, "No session with a model call matches."
     if sums["sessions"] > MOST_SESSIONS:  # not loaded: thousands of rows take longer than the whole form
         return [], words, f"{sums['sessions']:,} sessions match; at most {MOST_SESSIONS} are swept together."
-    return list(found.select_related("recording").order_by("created", "ordinal", "pk")), words, ""
+    return list(matching.select_related("recording").order_by("created", "ordinal", "pk")), words, ""
 
 
 def _filters(project: Project, given: QueryDict) -> dict[str, Any]:

@@ -76,8 +76,8 @@ def session_name(request: JSON) -> str:
     such a key."""
     metadata = fields.mapping(request, "metadata")
     user = fields.text(metadata, "user_id")
-    if found := _USERS_SESSION.search(user):
-        return found[1]
+    if named := _USERS_SESSION.search(user):
+        return named[1]
     if user.startswith("{"):
         try:
             return fields.text(msgspec.json.decode(user), "session_id")

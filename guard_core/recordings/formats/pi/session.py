@@ -446,8 +446,8 @@ class PiSessionReader:
     def _first_kept(self, entry: dict[str, Any]) -> int:
         """Log index of the first entry that a compaction kept; the end of the log where it kept none."""
         end = len(self.log.events)
-        kept = fields.text(entry, "firstKeptEntryId")
-        start = self.starts.get(kept, self.behind.get(kept) if kept else None)  # its own line may be lost
+        first_id = fields.text(entry, "firstKeptEntryId")
+        start = self.starts.get(first_id, self.behind.get(first_id) if first_id else None)  # its own line may be lost
         index = fields.tokens(entry, "firstKeptEntryIndex")
         if start is None and index is not None and index < len(self.starts_by_index):
             start = self.starts_by_index[index]

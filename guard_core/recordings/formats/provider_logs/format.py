@@ -178,13 +178,13 @@ def _first_body(record: JSON, name: str) -> Any:
 
 
 def _of_bedrock(record: JSON) -> _Logged:
-    given, made = fields.mapping(record, "input"), fields.mapping(record, "output")
-    request, response = (fields.decoded(part.get(key)) for part, key in ((given, _INPUT), (made, _OUTPUT)))
+    sent, answered = fields.mapping(record, "input"), fields.mapping(record, "output")
+    request, response = (fields.decoded(part.get(key)) for part, key in ((sent, _INPUT), (answered, _OUTPUT)))
     request = request if isinstance(request, dict) else {}
     api = _bedrock_api(fields.text(record, "operation"), fields.text(record, "modelId"), request, response)
     model, when = fields.text(record, "modelId"), fields.timestamp(record, "timestamp")
     if api == "converse" and not _has_usage(response):
-        response = {**(response if isinstance(response, dict) else {}), "usage": _counts(given, made)}
+        response = {**(response if isinstance(response, dict) else {}), "usage": _counts(sent, answered)}
     error = fields.text(record, "errorCode")
     if error:
         response = {"type": error, "message": fields.text(record, "errorMessage"), "body": response}
