@@ -171,6 +171,7 @@ class CompressToolResults(StagedPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "agno-compress-tool-results"
+    relation: ClassVar[str] = ">="
     own_columns: ClassVar[tuple[Column, ...]] = (LIST_TOKENS,)
     state_type: ClassVar[type] = AgnoMemory
     settings: AgnoSettings
@@ -191,14 +192,15 @@ class CompressToolResults(StagedPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return sizes.whole // CHARS_PER_TOKEN if self.compares == TOKENS else _uncompressed(sizes)
 
-    def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        return np.asarray(counted >= limit)
-
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         """Where there is nothing to compress, it changes nothing."""
         results, most = _uncompressed(sizes), self.settings.results_limit
         many = self.over(counted, limit) | ((results >= most) & (most > 0))
         return np.asarray(many & (results > 0))
+
+    @property
+    def acts_below(self) -> str:
+        return f"at least {self.settings.results_limit:,} uncompressed tool results"
 
     def compact(self, request: ListRequest, state: AgnoMemory) -> ListOutcome:
         check = request.check

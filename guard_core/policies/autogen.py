@@ -76,6 +76,10 @@ class _Context(EditingPolicy):
     def costs(self) -> Costs:
         return COSTS
 
+    @property
+    def acts_below(self) -> str:
+        return "the list begins with tool results"
+
     def first_sent(self, steps: Steps, count: Ints, first: Ints) -> Ints:
         """Where the messages from number `first` of `count` on begin, less that one where it holds results."""
         starts = message_starts(steps.ledger)

@@ -101,6 +101,10 @@ class Gptme(ListPolicy):
         count = large.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from]
         return np.asarray(over | ((counted >= int(share * sizes.window)) & (count > 0)))
 
+    @property
+    def acts_below(self) -> str:
+        return f"a result is large, and at least {self.settings.early_share * 100:.3g} % of the window is filled"
+
     def _large(self) -> Costs:
         """How many large results each event has."""
         most = self.settings.max_tool_result_tokens * CHARS_PER_TOKEN + CHARS_PER_TOKEN - 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
+import re
 
 import msgspec
 import numpy as np
@@ -67,6 +69,17 @@ def listed_policies(draw, names=LISTED):
 def run(session, policy, window, summarizer):
     ledger = Ledger.of(session)
     return ledger, replay(ledger, policy, window=window, usage=usage_for(ledger, None), summarizer=summarizer)
+
+
+SIGNS = {">": operator.gt, ">=": operator.ge, "≥": operator.ge, "<": operator.lt, "<=": operator.le, "≤": operator.le}
+# "1,200 tokens > limit 1,000", "3 < 5: it does not act"
+COMPARISON = re.compile(r"(\d[\d,]*)(?: [a-z]+)* (>=|<=|[<>≥≤]) (?:[a-z]+ )*(-?\d[\d,]*)(?![\d,.]| %)")
+
+
+def comparisons(words):
+    """The comparisons of two whole numbers in a sentence, each with whether it is true."""
+    for left, sign, right in COMPARISON.findall(words):
+        yield f"{left} {sign} {right}", SIGNS[sign](*(int(number.replace(",", "")) for number in (left, right)))
 
 
 NEEDING = [(kind.name, item.name) for kind in map(POLICIES.get, LISTED) for item in kind.settings if item.needs]
@@ -185,6 +198,22 @@ def _is_of_the_user(event):
 def test_a_state_survives_being_stored(session, policy, window, summarizer):
     _, trace = run(session, policy, window, summarizer)
     assert load_state(policy, dump_state(trace.state)) == trace.state
+
+
+@given(sessions(), listed_policies(), windows, summarizers)
+def test_reasons_and_decisions_compare_truly(session, policy, window, summarizer):
+    _, trace = run(session, policy, window, summarizer)
+    reasons = [record.reason for record in trace.compactions]
+    assert all(words and "limit -" not in words for words in reasons)
+    terms = [term.expression for step in range(len(session.calls)) for term in policy.explain(trace, step)]
+    for words in (*reasons, *terms):
+        for comparison, is_true in comparisons(words):
+            assert is_true, (comparison, words)
+
+
+def test_a_false_comparison_is_seen():
+    words = "3 messages > limit 3, 1,200 tokens >= threshold 1,100, 5 < 4: it does not act"
+    assert [is_true for _, is_true in comparisons(words)] == [False, True, False]
 
 
 @given(sessions(), listed_policies(), windows)

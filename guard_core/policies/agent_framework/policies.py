@@ -155,6 +155,10 @@ class SlidingWindow(_Grouping):
         system = SYSTEM_MESSAGES.view(sizes.ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from]
         return over | (system > 0)
 
+    @property
+    def acts_below(self) -> str:
+        return "the list has a message of the system"
+
     def worked(self, work: Work) -> Work:
         return last_groups(work, self.settings.keep_last_groups, system=self.settings.preserve_system)
 

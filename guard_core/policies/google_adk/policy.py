@@ -68,6 +68,7 @@ class _Next(NamedTuple):
 class AdkCompaction(ListPolicy):
     """The base of both."""
 
+    relation: ClassVar[str] = ">="
     state_type: ClassVar[type] = AdkMemory
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL, Point.END_OF_TURN)
 
@@ -75,7 +76,7 @@ class AdkCompaction(ListPolicy):
         return ESTIMATE
 
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        return np.asarray((counted >= limit) & (counted > 0) & (limit > 0))
+        return np.asarray(super().over(counted, limit) & (counted > 0) & (limit > 0))
 
     def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         done = ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
@@ -217,6 +218,13 @@ class AdkTokenThreshold(AdkCompaction):
         relayed = (RELAYED.view(ledger, head.view) + prefix[sizes.at] - prefix[head.kept_from]) // 4
         by_tokens = self.over(np.where(sizes.as_of >= 0, sizes.last, relayed), self.limit(0))
         return np.asarray((by_tokens | by_turns) & has_answer(sizes))
+
+    @property
+    def acts_below(self) -> str:
+        by_tokens = f"the estimate when the turn ended reached {self.settings.token_threshold:,} tokens"
+        by_turns = f"at least {self.settings.compaction_interval:,} turns since the last summary"
+        asked = ((self.settings.token_threshold, by_tokens), (self.settings.compaction_interval, by_turns))
+        return ", or ".join(words for number, words in asked if number)
 
 
 def _is_turn_start(ledger: Ledger) -> Ints:

@@ -52,6 +52,7 @@ class Written(NamedTuple):
 class SummarizationPolicy(ReportedPolicy):
     """What the middlewares of LangChain and of deepagents share."""
 
+    relation: ClassVar[str] = ">="
     settings: SummarizationSettings
 
     @cached_property
@@ -72,7 +73,7 @@ class SummarizationPolicy(ReportedPolicy):
         return min((size.tokens(window) for size in named), default=-1)
 
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        return np.asarray((counted >= limit) & (limit >= 0))
+        return np.asarray(super().over(counted, limit) & (limit >= 0))
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         return self.met(np.maximum(counted, self.reported(sizes)), sizes.messages, sizes.window)

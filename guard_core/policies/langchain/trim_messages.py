@@ -65,6 +65,10 @@ class TrimMessages(EditingPolicy):
             over = over | ((at > first) & ~self._is(ledger, self._start_on)[min(first, ledger.event_count - 1)])
         return np.asarray(over & (at > 0))
 
+    @property
+    def acts_below(self) -> str:
+        return "the list begins or ends with a message of another kind than the settings name"
+
     def _is(self, ledger: Ledger, names: frozenset[str]) -> NDArray[np.bool_]:
         """Which events are messages of some kinds."""
         return np.isin(roles_of(ledger), [NAMES.index(name) for name in names])

@@ -83,6 +83,10 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
         begins_amiss = not head.view and next_begin(sizes.ledger).item(head.kept_from) > head.kept_from
         return np.asarray(self.over(counted, limit) | (begins_amiss & (sizes.at > head.kept_from)))
 
+    @property
+    def acts_below(self) -> str:
+        return "the list begins with an answer or a tool result"
+
     def walks(self, ledger: Ledger, state: ListMemory) -> bool:
         return bool(state.head) or next_begin(ledger).item(state.kept_from) == state.kept_from
 

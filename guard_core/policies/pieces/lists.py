@@ -21,7 +21,7 @@ from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import Counted, CountedRun, normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, Run
-from guard_core.policies.pieces.counted import sent_columns, sent_numbers
+from guard_core.policies.pieces.counted import REFUSED, sent_columns, sent_numbers
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
 from guard_core.policies.pieces.message_columns import in_form
 from guard_core.policies.pieces.messages import USER, Costs, ListMessage, messages_of, roles_of
@@ -304,11 +304,23 @@ class ListPolicy(ABC):
 
     def reason(self, request: ListRequest) -> str:
         """Why it compacted, as the record of a compaction says it."""
+        if request.check.point is Point.ON_OVERFLOW:
+            return REFUSED
         return self.reason_of(request.counted, request.limit)
 
     def reason_of(self, counted: int, limit: int) -> str:
         """The same of the number that it compared with its limit."""
-        return f"{counted:,} {self.compares} {self.relation} limit {limit:,}"
+        if self._is_over(counted, limit):
+            return f"{counted:,} {self.compares} {self.relation} limit {limit:,}"
+        return self.acts_below
+
+    @property
+    def acts_below(self) -> str:
+        """What makes it act where the number is not over the limit, in words; "": nothing does."""
+        return ""
+
+    def _is_over(self, counted: int, limit: int) -> bool:
+        return bool(self.over(np.array([counted]), limit)[0])
 
     # ---- what follows from it
 
@@ -544,16 +556,18 @@ class ListPolicy(ABC):
         counted, most = int(trace.columns[compared][step]), int(trace.columns[limit][step])
         fired, held = int(trace.columns["fired"][step]), HELD_REASONS[int(trace.columns["held"][step])]
         verdict = "it acts" if fired else f"it does not act: {held}" if held else "it does not act"
-        over, opposite = bool(self.over(np.array([counted]), most)[0]), {">": "<=", ">=": "<"}
+        over, opposite = self._is_over(counted, most), {">": "<=", ">=": "<"}
         if fired and not over and Point.END_OF_TURN in self.points:
             verdict = "it acted when the turn before had ended"
-        sign = self.relation if over else opposite[self.relation]
+        elif fired and not over and self.acts_below:
+            verdict = f"it acts: {self.acts_below}"
         rule = {"source": Provenance.RECOMPUTED, "as_of": step}
-        return (
-            Term("compared", counted, self.compares, **rule),  # type: ignore[arg-type]
-            Term("limit", most, self.compares, **rule),  # type: ignore[arg-type]
-            Term("verdict", float(fired), "", Provenance.RECOMPUTED, step, f"{counted:,} {sign} {most:,}: {verdict}"),
-        )
+        terms = [Term("compared", counted, self.compares, **rule)]  # type: ignore[arg-type]
+        if most >= 0:  # else the limit is off
+            sign = self.relation if over else opposite[self.relation]
+            verdict = f"{counted:,} {sign} {most:,}: {verdict}"
+            terms.append(Term("limit", most, self.compares, **rule))  # type: ignore[arg-type]
+        return (*terms, Term("verdict", float(fired), "", Provenance.RECOMPUTED, step, verdict))
 
 
 _NO_HEAD = Head((), 0)

@@ -41,3 +41,7 @@ class LimitedPolicy(ListPolicy):
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         most = self.settings.max_messages
         return np.asarray((counted > limit) & (limit > 0) | (self.counted_messages(sizes) > most) & (most > 0))
+
+    @property
+    def acts_below(self) -> str:
+        return f"more than {self.settings.max_messages:,} messages"

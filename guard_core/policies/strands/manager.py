@@ -93,6 +93,7 @@ ESTIMATE = Costs("strands", block_tokens, lambda message: -(-message.bytes // 4)
 class StrandsManager(ListPolicy):
     """The base of both."""
 
+    relation: ClassVar[str] = ">="
     forgets: ClassVar[bool] = False
     most_attempts: ClassVar[int] = REQUESTS
     gives_up: ClassVar[bool] = False  # it would try for ever
@@ -117,7 +118,7 @@ class StrandsManager(ListPolicy):
         return tokens
 
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        return np.asarray((counted >= limit) & (limit >= 0))
+        return np.asarray(super().over(counted, limit) & (limit >= 0))
 
     def counted(self, sizes: Sizes) -> Ints:
         """The count of the list's last answer with its output, and an estimate of what follows that answer; without an

@@ -136,6 +136,14 @@ class StrandsSlidingWindow(StrandsManager, StagedPolicy):
             over = over | (self._is_due(sizes.rows, sizes.state) & self._many(sizes))
         return np.asarray(over)
 
+    @property
+    def acts_below(self) -> str:
+        return f"more than {self.settings.window_size:,} messages"
+
+    def reason(self, request: ListRequest) -> str:
+        """When a turn has ended, messages alone count."""
+        return self.acts_below if request.check.point is Point.END_OF_TURN else super().reason(request)
+
     def _is_due(self, rows: Any, state: Any) -> Any:
         """Before which steps it checks; a request that is sent again counts as a call."""
         return (rows + 1 + state.refusals) % self.settings.per_turn == 0
