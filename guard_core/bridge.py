@@ -36,7 +36,7 @@ REPEATED = "repeated"  # messages of the log that a resumed history has once mor
 INSERTED = "inserted"  # what compactions wrote: summaries, notes
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class BridgePart(msgspec.Struct, frozen=True, gc=False):
     """One part of the requests in prompt tokens: before + grown - removed + inserted + unexplained = after."""
 
     name: str  # FIXED, PROLOGUE, one of CLASSES, REPEATED, INSERTED, UNEXPLAINED
@@ -51,7 +51,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 class Bridge(msgspec.Struct, frozen=True):
     """All parts, in the order of a request, and the two requests they lead between."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[BridgePart, ...]
     before_step: int | None  # index of the call before; None: there is none, the file begins with this compaction
     after_step: int | None  # index of the call after; None: none came, the request after it is modelled
     before_source: str  # of the count before: a Provenance
@@ -150,12 +150,14 @@ def _bridge(
     grown[after.at :] = 0
     change = after_tokens - held - grown
     columns = (held, grown, np.maximum(-change, 0), np.maximum(change, 0), after_tokens)
-    messages = [Part(name, *(int(column[:, place].sum()) for column in columns)) for place, name in enumerate(CLASSES)]
+    messages = [
+        BridgePart(name, *(int(column[:, place].sum()) for column in columns)) for place, name in enumerate(CLASSES)
+    ]
     ends = [_ends(ledger, attribution, request) for request in (before, after)]
     parts = {name: _part(name, ends[0][name], ends[1][name], bool(before)) for name in ends[1]}
     if before and (wrote or _written(before) != _written(after)):  # perhaps of the same size
         was, now = ends[0][INSERTED], ends[1][INSERTED]
-        parts[INSERTED] = Part(INSERTED, was, 0, was, now, now)
+        parts[INSERTED] = BridgePart(INSERTED, was, 0, was, now, now)
     known = (parts[FIXED], parts[PROLOGUE], *messages, parts[REPEATED], parts[INSERTED])
     return Bridge(
         parts=(*known, _unexplained(known, before, after, replaced)),
@@ -234,18 +236,18 @@ def _ends(ledger: Ledger, attribution: Attribution, request: _Request | None) ->
     return parts
 
 
-def _part(name: str, before: int, after: int, has_before: bool) -> Part:
+def _part(name: str, before: int, after: int, has_before: bool) -> BridgePart:
     """A part that a compaction keeps or replaces as a whole."""
     if before == after:
-        return Part(name, before, 0, 0, 0, after)
+        return BridgePart(name, before, 0, 0, 0, after)
     if not has_before and name not in (REPEATED, INSERTED):
-        return Part(name, 0, after, 0, 0, after)
-    return Part(name, before, 0, before, after, after)
+        return BridgePart(name, 0, after, 0, 0, after)
+    return BridgePart(name, before, 0, before, after, after)
 
 
 def _unexplained(
-    known: tuple[Part, ...], before: _Request | None, after: _Request, replaced: int | None = None
-) -> Part:
+    known: tuple[BridgePart, ...], before: _Request | None, after: _Request, replaced: int | None = None
+) -> BridgePart:
     """What the counts of the two requests hold beyond the known parts; it closes every sum. `replaced` is the count of
     the request that the compaction replaced, where that is known: what it holds beyond them has grown."""
     rests = []
@@ -254,4 +256,4 @@ def _unexplained(
         rests.append(0 if request is None or request.tokens is None else request.tokens - explained)
     explained = sum(part.before + part.grown for part in known)
     grown = 0 if replaced is None else replaced - explained - rests[0]
-    return Part(UNEXPLAINED, rests[0], grown, 0, 0, rests[1], rests[1] - rests[0] - grown)
+    return BridgePart(UNEXPLAINED, rests[0], grown, 0, 0, rests[1], rests[1] - rests[0] - grown)

@@ -24,7 +24,7 @@ from guard_core.events import Event
 from guard_core.ledger import (
     CALL_COLUMNS,
     LEDGER_VERSION,
-    Base,
+    CompactionBase,
     Fixed,
     Ledger,
     base_of,
@@ -89,7 +89,7 @@ class GrowingLedger:
         self._events = {name: np.zeros(0, dtype=np.int64) for name in EVENT_COLUMNS}
         self._parts = {name: np.zeros(0, dtype=np.int64) for name in PART_COLUMNS}
         self._calls = call_columns((), {})
-        self._bases: tuple[Base, ...] = ()
+        self._bases: tuple[CompactionBase, ...] = ()
         self._stored = dict.fromkeys(ROWS, 0)
 
     @classmethod
@@ -131,7 +131,7 @@ class GrowingLedger:
         if "calls" in known.open_chunks:
             growing._calls = unpack_columns(decode(last["calls"], Packed, "calls of the ledger"))
         if "bases" in known.open_chunks:
-            growing._bases = decode(last["bases"], tuple[Base, ...], "compactions of the ledger")
+            growing._bases = decode(last["bases"], tuple[CompactionBase, ...], "compactions of the ledger")
         return growing
 
     def add(
@@ -204,7 +204,7 @@ def joined(state: bytes, chunks: Mapping[str, Sequence[bytes]]) -> Ledger:
     known = read_state(state)
     rows = [decode(body, _Events, "events of the ledger") for body in chunks.get("events", ())]
     calls = [unpack_columns(decode(body, Packed, "calls of the ledger")) for body in chunks.get("calls", ())]
-    bases = [decode(body, tuple[Base, ...], "compactions of the ledger") for body in chunks.get("bases", ())]
+    bases = [decode(body, tuple[CompactionBase, ...], "compactions of the ledger") for body in chunks.get("bases", ())]
     events = join_columns((unpack_columns(some.events) for some in rows), EVENT_COLUMNS)
     parts = join_columns((unpack_columns(some.parts) for some in rows), PART_COLUMNS)
     columns = join_columns(calls, CALL_COLUMNS)

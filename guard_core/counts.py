@@ -103,7 +103,7 @@ def counted_compactions(session: Session, ats: Ints | None = None) -> Compaction
 
 
 @dataclass(frozen=True)
-class Requests:
+class RequestTokens:
     """Prompt tokens of the requests that were really sent: recorded where the provider reported them, else modelled."""
 
     tokens: Ints
@@ -128,8 +128,8 @@ class Peak:
     source: str
 
 
-def requests_of(ledger: Ledger, attribution: Attribution | None = None) -> Requests:
+def requests_of(ledger: Ledger, attribution: Attribution | None = None) -> RequestTokens:
     """The requests of a recording, one per call."""
     usage = usage_for(ledger, attribution or attribute(ledger))
     sent = observe_recorded(ledger, get_policy("none"), window=WINDOW, usage=usage).columns["modelled_prompt_tokens"]
-    return Requests(np.maximum(sent, 0).astype(np.int64), ledger.steps["prompt_tokens"] > 0)
+    return RequestTokens(np.maximum(sent, 0).astype(np.int64), ledger.steps["prompt_tokens"] > 0)

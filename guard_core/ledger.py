@@ -100,7 +100,7 @@ def fixed_of(session: Session) -> Fixed:
 _SCALARS = Fixed.__struct_fields__
 
 
-class Base(msgspec.Struct, frozen=True):
+class CompactionBase(msgspec.Struct, frozen=True):
     """The view right after a recorded compaction, and the cost columns of the messages it inserted. `digests` are
     checksums of their parts, by which a message that comes again is known."""
 
@@ -158,7 +158,7 @@ class _StoredLedger(msgspec.Struct, frozen=True):
     events: Packed
     parts: Packed
     steps: Packed
-    bases: tuple[Base, ...]
+    bases: tuple[CompactionBase, ...]
     system_tokens: int
     system_chars: int  # code points of its text
     system_metadata_tokens: int
@@ -192,7 +192,7 @@ class Ledger:
     events: dict[str, Ints]
     steps: dict[str, Ints]
     parts: dict[str, Ints] = field(default_factory=lambda: EventCounter().parts())
-    bases: tuple[Base, ...] = ()
+    bases: tuple[CompactionBase, ...] = ()
     system_tokens: int = 0
     system_chars: int = 0
     system_metadata_tokens: int = 0
@@ -552,7 +552,7 @@ class Ledger:
             repeats.append(frozenset(index for index, digest in enumerate(base.digests) if is_repeat[digest]))
         return tuple(repeats) or (frozenset(),) * len(self.bases)
 
-    def _has_all_words(self, base: Base) -> bool:
+    def _has_all_words(self, base: CompactionBase) -> bool:
         held = np.zeros(base.at, dtype=np.bool_)
         for segment in base.view:
             match segment:
@@ -592,7 +592,7 @@ class Ledger:
         events: dict[str, Ints],
         parts: dict[str, Ints],
         calls: dict[str, Ints],
-        bases: tuple[Base, ...],
+        bases: tuple[CompactionBase, ...],
         fixed: Fixed,
         models: tuple[str, ...],
         counter: CounterState | None = None,
@@ -645,7 +645,7 @@ def synthetic_columns(size: int) -> dict[str, int]:
     return {"text_tokens": size // 4, "chars": size, "bytes": size}
 
 
-def base_of(compaction: RecordedCompaction) -> Base:
+def base_of(compaction: RecordedCompaction) -> CompactionBase:
     """A recorded compaction with the costs of the messages it inserted."""
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
@@ -653,7 +653,7 @@ def base_of(compaction: RecordedCompaction) -> Base:
     before, after, restored = (-1 if number is None else number for number in numbers)
     digests = tuple(crc32(repr((item.role, item.parts)).encode()) for item in compaction.messages)
     kind, trigger = compaction.kind, compaction.trigger
-    return Base(compaction.at, compaction.base, costs, kind, trigger, before, after, restored, digests)
+    return CompactionBase(compaction.at, compaction.base, costs, kind, trigger, before, after, restored, digests)
 
 
 def call_columns(calls: Sequence[ModelCall], models: dict[str, int]) -> dict[str, Ints]:
@@ -670,7 +670,9 @@ def call_columns(calls: Sequence[ModelCall], models: dict[str, int]) -> dict[str
     return {**columns, "model": np.array([models.get(call.model, -1) for call in calls], dtype=np.int64)}
 
 
-def _step_columns(calls: dict[str, Ints], events: dict[str, Ints], bases: tuple[Base, ...]) -> dict[str, Ints]:
+def _step_columns(
+    calls: dict[str, Ints], events: dict[str, Ints], bases: tuple[CompactionBase, ...]
+) -> dict[str, Ints]:
     """The columns of STEP_COLUMNS: those of the calls, and what follows from the log and the recorded compactions."""
     starts = np.flatnonzero(events["flags"] & STARTS_TURN)
     boundaries = np.array([base.at for base in bases], dtype=np.int64)

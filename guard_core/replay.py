@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.estimation.estimators import Estimator
-from guard_core.estimation.usage import ASSUMED, PROVIDER, Counted, CountedRun, Growing, RatioUsage, Usage
+from guard_core.estimation.usage import ASSUMED, PROVIDER, CountedRun, GrowingRequests, RatioUsage, RequestCount, Usage
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Acted, Check, Decision, Point, Policy, Quiet, Run, State
+from guard_core.policies.base import Acted, Check, Decision, Point, Policy, Quiet, ReplayRun, State
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.summaries.sizes import RecordedSummaries
@@ -38,7 +38,7 @@ MOST_ATTEMPTS = 4  # requests of one step: the first, and three after a refusal,
 class Job:
     """One replay: the run and what the policy may ask."""
 
-    run: Run
+    run: ReplayRun
     policy: Policy
     summarizer: Summarizer
     session: Session | None = None
@@ -99,7 +99,7 @@ class Decided(NamedTuple):
     request before the last one was larger than the window."""
 
     decision: Decision
-    counted: Counted
+    counted: RequestCount
     compactions: tuple[CompactionRecord, ...] = ()
     refused: bool = False
 
@@ -214,7 +214,7 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
     """One step at all of the policy's points, and again where the provider refuses the request."""
     policy, usage = job.policy, job.run.usage
 
-    def count(asked: Asked) -> Counted:
+    def count(asked: RequestDecision) -> RequestCount:
         return usage.one(step, asked.decision.view, int(asked.decision.evidence["heuristic_sent"]))
 
     asked = ask(job, step, state)
@@ -222,7 +222,7 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
     # a provider that answers whatever it is sent says so, and one that refuses by another count than it reports
     refuses, refused_by = getattr(usage, "refuses", True), getattr(usage, "refused", None)
 
-    def is_refused(asked: Asked, counted: Counted) -> bool:
+    def is_refused(asked: RequestDecision, counted: RequestCount) -> bool:
         return counted.tokens > job.run.window if refused_by is None else bool(refused_by(asked.decision.view))
 
     while refuses and is_refused(asked, counted) and asked.may_retry(policy):
@@ -240,7 +240,7 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
     return Decided(decision, counted, compactions, asked.attempt > 0), after
 
 
-class Asked(NamedTuple):
+class RequestDecision(NamedTuple):
     """What a policy decided for one request, before it is sent.
 
     `compactions` are those of its earlier points and of requests that were refused, `fired` says that there were any
@@ -271,7 +271,7 @@ def most_attempts(policy: Policy) -> int:
     return int(getattr(policy, "most_attempts", MOST_ATTEMPTS))
 
 
-def ask(job: Job, step: int, state: State) -> Asked:
+def ask(job: Job, step: int, state: State) -> RequestDecision:
     """The decision of one step, after all of the policy's points since the last call."""
     compactions: list[CompactionRecord] = []
     for point, at in job.points(step):
@@ -281,18 +281,18 @@ def ask(job: Job, step: int, state: State) -> Asked:
             compactions.append(early.compaction)
     decision = job.policy.decide(job.check(step), state)
     raised = decision.evidence.get("held") == RAISED  # no request is made that a provider could refuse
-    return Asked(decision, tuple(compactions), bool(compactions), ended=raised)
+    return RequestDecision(decision, tuple(compactions), bool(compactions), ended=raised)
 
 
-def retry(job: Job, step: int, asked: Asked) -> Asked:
+def retry(job: Job, step: int, asked: RequestDecision) -> RequestDecision:
     """The decision after the provider has refused a request as too large."""
     decision, attempt = asked.decision, asked.attempt + 1
     again = job.policy.decide(job.check(step, Point.ON_OVERFLOW, attempt=attempt), decision.state)
     if again.compaction is None:
         held = {"held": RAISED} if again.evidence.get("held") == RAISED else {}
         same = decision._replace(state=again.state, compaction=None, evidence={**decision.evidence, **held})
-        return Asked(same, asked.all_compactions, asked.fired, attempt, ended=True)
-    return Asked(again, asked.all_compactions, fired=True, attempt=attempt)
+        return RequestDecision(same, asked.all_compactions, asked.fired, attempt, ended=True)
+    return RequestDecision(again, asked.all_compactions, fired=True, attempt=attempt)
 
 
 def make_job(
@@ -308,7 +308,7 @@ def make_job(
     """What a replay needs, with its defaults."""
     usage = assumed_usage(ledger, policy) if usage is None else usage
     summarizer = summarizer or RecordedSummaries.of(ledger)
-    run = Run(ledger, window, usage, request_bytes(ledger, request), session, summarizer, todos)
+    run = ReplayRun(ledger, window, usage, request_bytes(ledger, request), session, summarizer, todos)
     return Job(run, policy, summarizer, session, request, todos)
 
 
@@ -332,8 +332,8 @@ def request_bytes(ledger: Ledger, request: str | None = None) -> Ints:
 class AssumedUsage(RatioUsage):
     """A provider that reports nothing: its count is assumed to be the heuristic times the default factor."""
 
-    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
-        return Counted(int(heuristic * self.ratio), False, ASSUMED)
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
+        return RequestCount(int(heuristic * self.ratio), False, ASSUMED)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> Any:
         return _unreported(super().run(start, stop, head, kept_from, heuristics, form))
@@ -341,7 +341,7 @@ class AssumedUsage(RatioUsage):
     def many(self, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun:
         return _unreported(super().many(steps, views, heuristics))
 
-    def growing(self, requests: Growing, heuristics: Ints) -> CountedRun:
+    def growing(self, requests: GrowingRequests, heuristics: Ints) -> CountedRun:
         return _unreported(super().growing(requests, heuristics))
 
 
@@ -419,7 +419,7 @@ def observe_recorded(
     request would have been without it, as at a step that compacts; `heuristic_sent` is what was sent. The requests
     are those of the recording (Ledger.recorded_view), so the trace has no heads of its own.
     """
-    run = Run(ledger, window, assumed_usage(ledger, policy) if usage is None else usage, request_bytes(ledger))
+    run = ReplayRun(ledger, window, assumed_usage(ledger, policy) if usage is None else usage, request_bytes(ledger))
     columns = empty_columns(ledger, policy)
     columns |= _recorded_heuristics(ledger, policy.estimator(ledger))
     columns |= policy.shadow(run, columns)
@@ -465,7 +465,7 @@ def _made_offsets(ledger: Ledger, estimator: Estimator) -> tuple[Ints, Ints]:
     return np.array(tokens, dtype=np.int64), np.array(counts, dtype=np.int64)
 
 
-def _recorded_counts(run: Run, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:
+def _recorded_counts(run: ReplayRun, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:
     """What the provider counts for the requests that were sent, one recorded compaction after the other; where it has
     reported all of them, nothing is modelled."""
     ledger, size = run.ledger, run.ledger.step_count

@@ -215,7 +215,7 @@ def common_length(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
 _compared: dict[tuple[int, int], tuple[tuple[Any, ...], tuple[Any, ...], int]] = {}
 
 
-class Row(NamedTuple):
+class SegmentRun(NamedTuple):
     """A row of the same segments in two views: its place in the `old` and in the `new` one, and its `size`."""
 
     old: int
@@ -223,7 +223,7 @@ class Row(NamedTuple):
     size: int
 
 
-NO_ROW = Row(0, 0, 0)
+NO_ROW = SegmentRun(0, 0, 0)
 
 
 class ViewDifference(NamedTuple):
@@ -232,7 +232,7 @@ class ViewDifference(NamedTuple):
 
     removed: View
     added: View
-    kept: Row = NO_ROW
+    kept: SegmentRun = NO_ROW
 
 
 def difference(before: View, view: View) -> ViewDifference:
@@ -244,7 +244,7 @@ def difference(before: View, view: View) -> ViewDifference:
     if size <= CHUNK:
         return ViewDifference(removed, added)
     stays = _common_end(tuple(removed), tuple(added), size)  # as where the oldest messages went
-    kept = Row(len(before) - stays, len(view) - stays, stays)
+    kept = SegmentRun(len(before) - stays, len(view) - stays, stays)
     return ViewDifference(removed[: len(removed) - stays], added[: len(added) - stays], kept)
 
 
@@ -270,7 +270,7 @@ def exchanged(before: View, view: View) -> ViewDifference:
 _exchanged: dict[tuple[int, int], tuple[View, View, ViewDifference]] = {}  # as `_compared`
 
 
-def _without_moved(removed: View, added: View, begin: int, kept: Row) -> ViewDifference:
+def _without_moved(removed: View, added: View, begin: int, kept: SegmentRun) -> ViewDifference:
     """Both, which `begin` at that place of their views, without a long row of the same segments, which begins with one
     of the first that were added; `kept` is the row at their end."""
     for place, segment in enumerate(added[:MOVED_BEHIND]):
@@ -278,7 +278,7 @@ def _without_moved(removed: View, added: View, begin: int, kept: Row) -> ViewDif
             old = removed.index(segment)
             same = _common_beginning(removed, old, added, place, min(len(removed) - old, len(added) - place))
             if same > CHUNK:
-                moved = Row(begin + old, begin + place, same)
+                moved = SegmentRun(begin + old, begin + place, same)
                 removed, added = removed[:old] + removed[old + same :], added[:place] + added[place + same :]
                 return ViewDifference(removed, added, max(moved, kept, key=lambda row: row.size))
     return ViewDifference(removed, added, kept)

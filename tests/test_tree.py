@@ -195,3 +195,40 @@ def test_rows_of_all_projects_are_asked_for_in_named_places_alone():
 def test_a_way_around_the_managers_is_found(source):
     assert asks_for_everything(source)
     assert not asks_for_everything("Session.objects.of(project).filter(pk=1)")
+
+
+# Classes of one name in several modules, and why: a row and the engine's value that it holds are one thing to the
+# reader, and names of the API are read by its clients.
+SHARED_NAMES = {
+    "Comment": "the row, and what the API answers",
+    "Command": "Django's name for a command",
+    "Event": "the engine's value, and its row",
+    "Finding": "the engine's value, and what the API answers",
+    "Recording": "the engine's value, and its row",
+    "Session": "the engine's value, and its row",
+}
+
+
+def public_classes(root: Path) -> dict[str, list[str]]:
+    """The modules that define a public class, by its name; migrations are left out."""
+    modules: dict[str, list[str]] = {}
+    for module, path in files(root).items():
+        if ".migrations" not in module:
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    modules.setdefault(node.name, []).append(module)
+    return modules
+
+
+def test_each_public_class_has_a_name_of_its_own():
+    several = {name: modules for name, modules in public_classes(ROOT).items() if len(modules) > 1}
+    assert {name: modules for name, modules in several.items() if name not in SHARED_NAMES} == {}
+    assert SHARED_NAMES.keys() - several.keys() == set(), "these need no exception any more"
+
+
+def test_two_classes_of_one_name_are_found(tmp_path):
+    for module in ("first", "second"):
+        package = tmp_path / "inspector" / module
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("class Row:\n    pass\n\n\nclass _Own:\n    pass\n")
+    assert public_classes(tmp_path) == {"Row": ["inspector.first", "inspector.second"]}

@@ -5,15 +5,15 @@
 
 from guard_core.avoiding.goals import GOALS, Goal, goal_of, nothing_words
 from guard_core.avoiding.search import Answer, Remedy, ReplayOutcome, avoid
-from guard_core.avoiding.ways import Base, Way, base_of
+from guard_core.avoiding.ways import StartingSettings, Way, base_of
 
 __all__ = [
     "GOALS",
     "Answer",
-    "Base",
     "Goal",
     "Remedy",
     "ReplayOutcome",
+    "StartingSettings",
     "Way",
     "avoid",
     "base_of",

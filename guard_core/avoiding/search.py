@@ -12,7 +12,7 @@ import numpy as np
 from guard_core import defaults
 from guard_core.avoiding.cost import Cost, cost_of, cost_words, loses_more, recorded_case
 from guard_core.avoiding.goals import FITS, LASTS, QUIET, VERBATIM, Goal, goal_of, is_met, overflows, words
-from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, Base, Way, base_of, ways
+from guard_core.avoiding.ways import POLICY, PROFILE, SETTING, TIERS, WINDOW, StartingSettings, Way, base_of, ways
 from guard_core.errors import GuardError
 from guard_core.estimation.forecast import COMPACTION, HORIZONS, Forecast
 from guard_core.findings.claims import MODELLED_TOKENS, SAME_TURNS, Finding
@@ -97,7 +97,7 @@ class Answer(msgspec.Struct, frozen=True):
 def avoid(
     facts: Facts,
     findings: Iterable[Finding],
-    base: Base | None = None,
+    base: StartingSettings | None = None,
     *,
     rules: Sequence[StatedRule] | None = None,
     summarizer: Summarizer | None = None,
@@ -129,7 +129,7 @@ class _Search:
     def __init__(
         self,
         facts: Facts,
-        base: Base,
+        base: StartingSettings,
         rules: Sequence[StatedRule] | None,
         summarizer: Summarizer | None,
         forecast: Forecast,
@@ -328,7 +328,7 @@ def _outcome(case: Case) -> ReplayOutcome:
     )
 
 
-def _change_words(way: Way, base: Base, compactions: int) -> str:
+def _change_words(way: Way, base: StartingSettings, compactions: int) -> str:
     """A change of what a recording with so many compactions has, as the end of a clause."""
     if way.tier == WINDOW:
         without = " and without any compaction" if base.kind is None and compactions else ""

@@ -28,7 +28,7 @@ MOST_SETTINGS = 150  # values of settings that are tried
 
 
 @dataclass(frozen=True)
-class Base:
+class StartingSettings:
     """The settings that are changed: a policy with `values` that are not at its defaults, and a window in tokens.
     `name` is how sentences call it; `kind` is None where the rule of the recording's agent is not known."""
 
@@ -53,20 +53,20 @@ class Way(msgspec.Struct, frozen=True):
     unit: str = ""
 
 
-def base_of(facts: Facts) -> Base:
+def base_of(facts: Facts) -> StartingSettings:
     """The rule by which a recording compacted; ContextGuard for one that was only simulated."""
     window, rule = facts.window.value, facts.explanation.rule
     if facts.is_contextguards:
         kind = POLICIES[DEFAULT_POLICY]
-        return Base(kind, facts.played(kind), window, kind.title)
+        return StartingSettings(kind, facts.played(kind), window, kind.title)
     if rule is None or rule.policy not in POLICIES:
-        return Base(None, {}, window, "the recording's own rule")
+        return StartingSettings(None, {}, window, "the recording's own rule")
     kind = POLICIES[rule.policy]
     profile = {"profile": rule.profile} if rule.profile in kind.profile_names else {}
-    return Base(kind, {**profile, **facts.played(kind, profile.get("profile", ""))}, window, kind.title)
+    return StartingSettings(kind, {**profile, **facts.played(kind, profile.get("profile", ""))}, window, kind.title)
 
 
-def ways(base: Base, tier: str) -> list[Way]:
+def ways(base: StartingSettings, tier: str) -> list[Way]:
     """The changes of one tier, nearest first: by the logarithm of the change, or in the order that is published."""
     if tier == POLICY:
         return list(_policies(base))
@@ -77,7 +77,7 @@ def ways(base: Base, tier: str) -> list[Way]:
     return list(_profiles(base, base.kind)) if tier == PROFILE else _settings(base, base.kind)
 
 
-def _settings(base: Base, kind: PolicyKind) -> list[Way]:
+def _settings(base: StartingSettings, kind: PolicyKind) -> list[Way]:
     in_use = kind.make(**base.values).settings
     unused = kind.unused(str(base.values.get("profile", "")))
     tried: list[tuple[bool, float, Way]] = []
@@ -152,7 +152,7 @@ def _distance(old: Any, new: Any, place: int) -> float:
     return abs(math.log(numbers[1] / numbers[0])) if len(numbers) == 2 else 1 + place / 100
 
 
-def _profiles(base: Base, kind: PolicyKind) -> Iterator[Way]:
+def _profiles(base: StartingSettings, kind: PolicyKind) -> Iterator[Way]:
     old = str(base.values.get("profile", kind.default_profile))
     for name in kind.profile_names:
         if name != old:
@@ -160,12 +160,12 @@ def _profiles(base: Base, kind: PolicyKind) -> Iterator[Way]:
             yield Way(PROFILE, kind.name, settings, base.window, "profile", "profile", old, name)
 
 
-def _of_window(base: Base, size: int) -> Way:
+def _of_window(base: StartingSettings, size: int) -> Way:
     policy = base.kind.name if base.kind else "none"
     return Way(WINDOW, policy, base.values, size, "window", "window", base.window, size, "tokens")
 
 
-def _policies(base: Base) -> Iterator[Way]:
+def _policies(base: StartingSettings) -> Iterator[Way]:
     for group in OTHERS:
         for kind in GROUPS[group]:
             if kind is not base.kind:

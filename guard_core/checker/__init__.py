@@ -18,14 +18,14 @@ from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import OF_A_RULE, REPLAYED
 from guard_core.checker.sentences import check_sentence, check_window_words
-from guard_core.checker.story import Replay, Story, Wrong, number, same, step_of
+from guard_core.checker.story import ReplayStory, Story, Wrong, number, same, step_of
 from guard_core.checker.verdicts import check_verdict
 from guard_core.findings.claims import Finding, Verdict
 from guard_core.sessions import Session
 from guard_core.trace import Trace
 from guard_core.windows.window_evidence import WindowJudgement
 
-__all__ = ["Contradiction", "check"]
+__all__ = ["ClaimContradiction", "check"]
 
 # For each number that says how many there are of what a claim speaks of, the kinds of claims that have it; the checks
 # of the other kinds count for themselves.
@@ -48,7 +48,7 @@ _COUNTED = {kind: name for name, kinds in _COUNTED_BY.items() for kind in kinds.
 _ALONE = ("left_branches", "other_threshold", "setting_never_acts")  # at most one of each in a session
 
 
-class Contradiction(NamedTuple):
+class ClaimContradiction(NamedTuple):
     """A claim that is not confirmed (kind, step from 0), and why."""
 
     kind: str
@@ -66,12 +66,12 @@ def check(
     verdict: Verdict | None = None,
     *,
     trace: Trace | None = None,
-) -> list[Contradiction]:
+) -> list[ClaimContradiction]:
     """All claims that do not hold: of the recording, or with `trace` of that replay of it. Empty where all do.
 
     `window` is the one the claims were made with; what a session proves about it is among the claims that are checked.
     """
-    story = Story(session, window) if trace is None else Replay(session, window, trace)
+    story = Story(session, window) if trace is None else ReplayStory(session, window, trace)
     checks = {**RECORDED, **OF_A_RULE, **OWN_RULE} if trace is None else REPLAYED
     contradictions = []
     claims = list(findings)
@@ -85,13 +85,13 @@ def check(
             check_sentence(story, finding)
             check_window_words(story, finding)
         except Wrong as reason:
-            contradictions.append(Contradiction(finding.kind, finding.step, str(reason)))
+            contradictions.append(ClaimContradiction(finding.kind, finding.step, str(reason)))
     if verdict is not None:
         try:
             check_verdict(story, verdict, claims)
             check_window_words(story, verdict)
         except Wrong as reason:
-            contradictions.append(Contradiction(f"verdict {verdict.kind}", verdict.step, str(reason)))
+            contradictions.append(ClaimContradiction(f"verdict {verdict.kind}", verdict.step, str(reason)))
     return contradictions
 
 

@@ -48,7 +48,7 @@ _PLAIN = ("Claude Code", "Codex", "Crush", "Cline", "OpenCode", "Kilo Code", "He
 UNROUNDED = ("Cline SDK", "Gemini CLI", "Kimi CLI", "Kimi Code", "Qwen Code", "Roo Code")
 
 
-class Check(NamedTuple):
+class CheckBounds(NamedTuple):
     """A place at which an agent may compact: the call that comes next, the least and the most that it may have counted
     (None: not known), and the compaction made here, by index."""
 
@@ -228,12 +228,12 @@ def _fires(finding: Finding, count: int) -> bool:
     return bool(count > limit if number(finding, "relation") == ">" else count >= limit)
 
 
-def _is_at(story: Story, check: Check, count: int, step: int) -> bool:
+def _is_at(story: Story, check: CheckBounds, count: int, step: int) -> bool:
     here = min(check.step, len(story.session.calls) - 1) == step
     return here and check.least is not None and check.most is not None and check.least <= count <= check.most
 
 
-def _checks(story: Story, counter: str) -> Iterator[Check]:
+def _checks(story: Story, counter: str) -> Iterator[CheckBounds]:
     """Every check in order: before each call, and at each compaction that counts."""
     calls, last = story.session.calls, -1
     places = {item.place: index for index, item in enumerate(story.compactions)}
@@ -250,7 +250,7 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
                 most = _most_by_cline(story, most or 0, item)
             if item.tokens_before and _WROTE & {story.session.format, story.session.agent}:
                 least, most = _of_written(story, last, item)
-            yield Check(step, least, most, places[place])
+            yield CheckBounds(step, least, most, places[place])
             last = -1
         if not compactions and step < len(calls):
             waiting = calls[step].pending_tokens
@@ -258,7 +258,7 @@ def _checks(story: Story, counter: str) -> Iterator[Check]:
             if counter == "request":  # the provider counts what it is sent
                 counted = None if _answered_compacted(story, step) else calls[step].prompt_tokens or None
                 count = counted, counted
-            yield Check(step, *count, None)
+            yield CheckBounds(step, *count, None)
         if step < len(calls) and (calls[step].prompt_tokens or calls[step].response is not None):
             last = step if calls[step].prompt_tokens else -1
 

@@ -20,7 +20,7 @@ from guard_core.checker.shared import (
     sliding_moves,
     tight_calls,
 )
-from guard_core.checker.story import Replay, Story, Wrong, agree, holds, number, same, step_of
+from guard_core.checker.story import ReplayStory, Story, Wrong, agree, holds, number, same, step_of
 from guard_core.facts.instructions import outlasts_its_turn
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
@@ -38,7 +38,7 @@ LARGEST_GAP = 0.5  # of a recorded prompt: nothing is said of a factor where mor
 MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token; a higher factor is of what the file lacks
 
 
-def overflow(story: Replay, finding: Finding) -> None:
+def overflow(story: ReplayStory, finding: Finding) -> None:
     over = [step for step, tokens in enumerate(story.sent) if story.is_over(step, tokens)]
     if not over:
         raise Wrong("no request is larger than the window")
@@ -46,7 +46,7 @@ def overflow(story: Replay, finding: Finding) -> None:
     largest_over(story, finding, over)
 
 
-def refused_again(story: Replay, finding: Finding) -> None:
+def refused_again(story: ReplayStory, finding: Finding) -> None:
     """Requests that fit the window and are as large as the smallest one that was refused."""
     if story.window > story.judgement.value:
         raise Wrong("a larger window was asked for, which another model has")
@@ -82,17 +82,17 @@ def refused_again(story: Replay, finding: Finding) -> None:
     same("the largest of them", max(story.sent[step] for step in again), story.sent[finding.step])
 
 
-def late(story: Replay, finding: Finding) -> None:
+def late(story: ReplayStory, finding: Finding) -> None:
     came_too_late(story, finding, list(range(len(story.sent))))
 
 
-def _without(story: Replay, finding: Finding) -> list[int]:
+def _without(story: ReplayStory, finding: Finding) -> list[int]:
     agree(finding, compactions=len(story.compactions))
     fullest_without(story, finding, story.whole)
     return story.whole
 
 
-def needless(story: Replay, finding: Finding) -> None:
+def needless(story: ReplayStory, finding: Finding) -> None:
     tokens = _without(story, finding)
     if comes_near(story, tokens) or tight_calls(story, finding, tokens):
         raise Wrong("without compaction a request would come near the window, or leave no room for an answer")
@@ -100,14 +100,14 @@ def needless(story: Replay, finding: Finding) -> None:
         raise Wrong("a window slides by design")
 
 
-def needed(story: Replay, finding: Finding) -> None:
+def needed(story: ReplayStory, finding: Finding) -> None:
     tokens = _without(story, finding)
     if not tight_calls(story, finding, tokens) and not comes_near(story, tokens):
         raise Wrong("without compaction no request would come near the window, and each would leave room to answer")
     could_wait(story, finding, tokens, story.compactions[0].step)
 
 
-def avoided_overflows(story: Replay, finding: Finding) -> None:
+def avoided_overflows(story: ReplayStory, finding: Finding) -> None:
     before, after = (
         sum(story.is_over(step, count) for step, count in enumerate(counts)) for counts in (story.whole, story.sent)
     )
@@ -117,7 +117,7 @@ def avoided_overflows(story: Replay, finding: Finding) -> None:
         raise Wrong("no overflow is avoided")
 
 
-def request_lost(story: Replay, finding: Finding) -> None:
+def request_lost(story: ReplayStory, finding: Finding) -> None:
     lost = [
         index
         for index, item in enumerate(story.compactions)
@@ -130,7 +130,7 @@ def request_lost(story: Replay, finding: Finding) -> None:
     agree(finding, compaction=first, message=story.request_of(story.compaction(first).step))
 
 
-def _sends(story: Replay, index: int, message: int) -> bool:
+def _sends(story: ReplayStory, index: int, message: int) -> bool:
     """Does the request after a compaction's hold a message, or repeat it in a continuation that is sent for the rest of
     the turn; where another compaction has changed that request, does it hold what the one before left."""
     record, step = story.record(index), story.compaction(index).step + 1
@@ -142,15 +142,15 @@ def _sends(story: Replay, index: int, message: int) -> bool:
     return holds(story.views[step][0], message)
 
 
-def rule_lost(story: Replay, finding: Finding) -> None:
+def rule_lost(story: ReplayStory, finding: Finding) -> None:
     _loses(story, finding, "the end of its turn")
 
 
-def earlier_rule_lost(story: Replay, finding: Finding) -> None:
+def earlier_rule_lost(story: ReplayStory, finding: Finding) -> None:
     _loses(story, finding, "the end of the recording")
 
 
-def _loses(story: Replay, finding: Finding, until: str) -> None:
+def _loses(story: ReplayStory, finding: Finding, until: str) -> None:
     """Is a rule in no request from a step on, up to the end of its turn or of the recording."""
     quote, lost = str(number(finding, "rule")), rules_lost(story, number(finding, "message"))
     rules = [rule for rule, (kind, _) in lost.items() if kind == finding.kind and quote and rule.startswith(quote)]
@@ -167,7 +167,7 @@ def _loses(story: Replay, finding: Finding, until: str) -> None:
         raise Wrong("the sentence quotes other words than its data")
 
 
-def rules_lost(story: Replay, message: int) -> dict[str, tuple[str, int]]:
+def rules_lost(story: ReplayStory, message: int) -> dict[str, tuple[str, int]]:
     """The rules of a message that the requests of a replay lack in the end and that the user had not taken back by
     then, each with the kind of claim that it makes and the step since which none has it."""
     steps = range(len(story.sent))
@@ -183,7 +183,7 @@ def rules_lost(story: Replay, message: int) -> dict[str, tuple[str, int]]:
     return {rule: loss for rule, loss in lost.items() if not is_withdrawn(story, message, rule, loss[1])}
 
 
-def _silent(story: Replay, steps: list[int], message: int, rule: str) -> list[int]:
+def _silent(story: ReplayStory, steps: list[int], message: int, rule: str) -> list[int]:
     """The last of some steps, none of whose requests quotes a rule or is sent with its message repeated."""
     speaking = [
         place
@@ -193,7 +193,7 @@ def _silent(story: Replay, steps: list[int], message: int, rule: str) -> list[in
     return steps[speaking[-1] + 1 :] if speaking else steps
 
 
-def _is_repeated(story: Replay, step: int, message: int) -> bool:
+def _is_repeated(story: ReplayStory, step: int, message: int) -> bool:
     """Does the policy send the message of the turn in which it compacted once more, in words that are not known."""
     earlier = [record for record in story.trace.compactions if record.step <= step]
     again = [part for part in story.views[step][0] if isinstance(part, Synthetic) and part.text is None]
@@ -202,27 +202,27 @@ def _is_repeated(story: Replay, step: int, message: int) -> bool:
     return story.request_of(step) == message and any(record.in_turn and step < record.turn_end for record in earlier)
 
 
-def _every(story: Replay, finding: Finding, test: Callable[[Replay, int], bool]) -> None:
+def _every(story: ReplayStory, finding: Finding, test: Callable[[ReplayStory, int], bool]) -> None:
     real = [index for index in range(len(story.compactions)) if test(story, index)]
     agree(finding, compactions=real)
     if not real:
         raise Wrong("no compaction is so")
 
 
-def fallback_summary(story: Replay, finding: Finding) -> None:
+def fallback_summary(story: ReplayStory, finding: Finding) -> None:
     _every(story, finding, lambda story, index: any(one.fallback for one in story.record(index).passes))
 
 
-def empty_summary(story: Replay, finding: Finding) -> None:
+def empty_summary(story: ReplayStory, finding: Finding) -> None:
     _every(story, finding, _got_nothing)
 
 
-def _got_nothing(story: Replay, index: int) -> bool:
+def _got_nothing(story: ReplayStory, index: int) -> bool:
     """Was a summariser given messages in the last pass, and gave no text."""
     return any(one.summariser_contents and not one.summary_bytes for one in story.record(index).passes[-1:])
 
 
-def stacked_continuations(story: Replay, finding: Finding) -> None:
+def stacked_continuations(story: ReplayStory, finding: Finding) -> None:
     _every(story, finding, lambda story, index: _continuations(story.record(index).after) > 1)
     most = max(_continuations(story.record(index).after) for index in number(finding, "compactions"))
     agree(finding, continuations=most)
@@ -232,7 +232,7 @@ def _continuations(view: View) -> int:
     return sum(isinstance(part, Synthetic) and part.kind == "continuation" for part in view)
 
 
-def tail_lost(story: Replay, finding: Finding) -> None:
+def tail_lost(story: ReplayStory, finding: Finding) -> None:
     """Messages that the compacting request sends and the next one, built over a log that only grew, does not."""
     losing = {index: lost for index in range(len(story.compactions)) if (lost := _lost(story, index))}
     agree(finding, compactions=list(losing))
@@ -240,7 +240,7 @@ def tail_lost(story: Replay, finding: Finding) -> None:
     agree(finding, messages=len(lost), first=min(lost), last=max(lost))
 
 
-def _lost(story: Replay, index: int) -> set[int]:
+def _lost(story: ReplayStory, index: int) -> set[int]:
     record = story.record(index)
     if record.step + 1 >= len(story.sent):
         return set()
@@ -328,7 +328,7 @@ def _limited(story: Story, step: int) -> tuple[float, float] | None:
     return (raw, applied) if raw < applied or min(raw, (real - missing) / last) > applied else None
 
 
-def inline_data(story: Replay, finding: Finding) -> None:
+def inline_data(story: ReplayStory, finding: Finding) -> None:
     step = step_of(story, finding, "step")
     early = {
         story.record(index).step: data for index in range(len(story.compactions)) if (data := _inline(story, index))
@@ -342,7 +342,7 @@ def inline_data(story: Replay, finding: Finding) -> None:
         raise Wrong("another compaction was further from its request")
 
 
-def _inline(story: Replay, index: int) -> tuple[int, int, float] | None:
+def _inline(story: ReplayStory, index: int) -> tuple[int, int, float] | None:
     """Estimate and request of a compaction, and the share of inline data, where these alone triggered it."""
     record = story.record(index)
     estimate, line = (story.column(name, record.step) for name in ("decision_tokens", "threshold"))
@@ -354,7 +354,7 @@ def _inline(story: Replay, index: int) -> tuple[int, int, float] | None:
     return estimate, real, share
 
 
-_CHECKS: tuple[Callable[[Replay, Finding], None], ...] = (
+_CHECKS: tuple[Callable[[ReplayStory, Finding], None], ...] = (
     overflow,
     refused_again,
     usage_in_characters,

@@ -8,7 +8,7 @@ from string import Formatter
 from typing import Any
 
 from guard_core.checker.phrases import ANYWHERE, FINDINGS, OF_ANY_VERDICT, VERDICTS
-from guard_core.checker.story import Replay, Story, Wrong
+from guard_core.checker.story import ReplayStory, Story, Wrong
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, Finding, Verdict
 from guard_core.windows.window_evidence import Status
 
@@ -34,7 +34,7 @@ def check_verdict_sentence(story: Story, verdict: Verdict) -> None:
     roles = {
         "step": verdict.step,
         "all_compactions": len(story.compactions),
-        "edits": 0 if isinstance(story, Replay) else len(declared),
+        "edits": 0 if isinstance(story, ReplayStory) else len(declared),
         **(_largest(story) if story.sent else {}),
         **{f"left_{name}": value for name, value in verdict.numbers.get("left", {}).items()},
         **verdict.numbers,
@@ -52,7 +52,7 @@ def fullest(story: Story) -> int:
     is not known, a counted one where several are."""
     largest = max(story.sent)
     steps = [step for step, tokens in enumerate(story.sent) if tokens == largest]
-    counted = [step for step in steps if not isinstance(story, Replay) and story.counts[step] is not None]
+    counted = [step for step in steps if not isinstance(story, ReplayStory) and story.counts[step] is not None]
     step = (counted or steps)[0]
     fills = list(map(story.filled, range(len(story.sent)), story.sent))
     return step if not story.windows[step] or fills[step] == max(fills) else fills.index(max(fills))

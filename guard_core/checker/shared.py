@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import islice, pairwise, takewhile
 
-from guard_core.checker.story import Replay, Story, Wrong, agree, number, same, step_of
+from guard_core.checker.story import ReplayStory, Story, Wrong, agree, number, same, step_of
 from guard_core.events import part_text
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
@@ -149,7 +149,7 @@ def _comes_back(story: Story, index: int) -> bool:
         return False
     following = next((later for later in fired if later > index), None)
     step, stop = story.compaction(index).step, len(story.sent)
-    if isinstance(story, Replay):
+    if isinstance(story, ReplayStory):
         stop = stop if following is None else story.compaction(following).step
     else:
         stop = next((at for at in range(step, stop) if story.places[at] != story.places[step]), stop)
@@ -173,7 +173,7 @@ def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
     summary."""
     fired = [(item.step, index) for index, item in enumerate(story.compactions) if item.step >= 0]
     is_anew = False
-    if isinstance(story, Replay):
+    if isinstance(story, ReplayStory):
         if story.trace.policy not in POLICIES or POLICIES[story.trace.policy].summarises:
             return []
         is_anew = not any(story.record(index).carried or story.record(index).kept_from for _, index in fired)
@@ -199,7 +199,7 @@ def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
 def _took_most(story: Story, step: int, index: int) -> bool:
     """Has the request after a recorded compaction that wrote something less than half as many messages of the log as
     the one before."""
-    if isinstance(story, Replay) or all(isinstance(part, Span) for part in story.recorded(index).base):
+    if isinstance(story, ReplayStory) or all(isinstance(part, Span) for part in story.recorded(index).base):
         return False
     before = story.views[step - 1][0] if step else ()
     return 2 * _from_the_log(story, step, index) < _logged(before)
@@ -207,7 +207,7 @@ def _took_most(story: Story, step: int, index: int) -> bool:
 
 def _only_drops(story: Story, step: int, index: int) -> bool:
     """Did a compaction put nothing into the request, and leave it, as far as is known, below the limit."""
-    if isinstance(story, Replay):
+    if isinstance(story, ReplayStory):
         return not 0 <= int(story.trace.columns["threshold"][step]) <= story.sent[step]
     item = story.recorded(index)
     inserted = [part for part in item.base if not isinstance(part, Span | Rewritten)]
@@ -222,7 +222,7 @@ def _only_drops(story: Story, step: int, index: int) -> bool:
 
 def _note(story: Story, index: int) -> str:
     """The texts that a recorded compaction inserted."""
-    if isinstance(story, Replay):
+    if isinstance(story, ReplayStory):
         return ""
     return "\n".join(part_text(part) for message in story.recorded(index).messages for part in message.parts)
 
@@ -230,7 +230,7 @@ def _note(story: Story, index: int) -> str:
 def _from_the_log(story: Story, step: int, index: int) -> int:
     """How many messages of the log the request after a compaction has, as they were or changed."""
     at = story.session.calls[step].at
-    if isinstance(story, Replay):
+    if isinstance(story, ReplayStory):
         view = story.record(index).after
     else:
         view, _ = story.view_on(story.compaction(index).place, at)

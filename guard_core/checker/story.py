@@ -356,7 +356,7 @@ class Story:
         return held >= set(range(item.at))
 
 
-class Replay(Story):
+class ReplayStory(Story):
     """A replay: the same session as a policy would have sent it."""
 
     trace: Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guard_core.checker.sentences import check_verdict_sentence, fullest
-from guard_core.checker.story import Replay, Story, Wrong, same
+from guard_core.checker.story import ReplayStory, Story, Wrong, same
 from guard_core.findings.claims import ERROR, WARNING, Finding, Verdict
 
 MOST_WORDS = 25
@@ -25,7 +25,7 @@ def check_verdict(story: Story, verdict: Verdict, findings: Sequence[Finding]) -
         return
     if "no overflow" in verdict.sentence and any(_is_over(story, step) for step in range(len(story.sent))):
         raise Wrong("a request is over the window")
-    refused = not isinstance(story, Replay) and story.session.refused
+    refused = not isinstance(story, ReplayStory) and story.session.refused
     if refused and (verdict.kind == "healthy" or "no overflow" in verdict.sentence):
         raise Wrong("the file has a request that failed as too long")
     if verdict.kind == "healthy":
@@ -65,17 +65,17 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
     if verdict.sentence.startswith("Healthy") and story.compactions:
         raise Wrong("there are compactions")
     edits = [item for item in story.session.compactions if item.kind == "edit" and item.evidence == "declared"]
-    if verdict.sentence.startswith("Healthy") and edits and not isinstance(story, Replay):
+    if verdict.sentence.startswith("Healthy") and edits and not isinstance(story, ReplayStory):
         raise Wrong("the file records an edit of the history")
     same("where the peak comes from", verdict.numbers.get("peak_source"), _source(story, verdict.numbers["peak_step"]))
 
 
 def _source(story: Story, step: int) -> str:
-    if isinstance(story, Replay):
+    if isinstance(story, ReplayStory):
         return "recorded" if story.column("prompt_tokens_source", step) == 1 else "modelled"
     return "modelled" if story.counts[step] is None else "recorded"
 
 
 def _is_over(story: Story, step: int) -> bool:
-    counted = not isinstance(story, Replay) and story.counts[step] is not None
+    counted = not isinstance(story, ReplayStory) and story.counts[step] is not None
     return story.is_over(step, story.sent[step]) and not counted

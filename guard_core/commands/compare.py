@@ -17,7 +17,7 @@ from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import stated_in
-from guard_core.outcomes.outcome import Costs
+from guard_core.outcomes.outcome import CallCosts
 from guard_core.outcomes.words import (
     assumptions,
     closest_words,
@@ -30,7 +30,7 @@ from guard_core.outcomes.words import (
 from guard_core.plain_text import plain_lines
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
-from guard_core.windows.call_windows import Judged, windows_words
+from guard_core.windows.call_windows import WindowWarning, windows_words
 from guard_core.windows.prices import UNIT
 
 STEPS_OF_ONE = 20_000  # steps of all replays; ours: a second of one process
@@ -99,7 +99,7 @@ def report(facts: Facts, rows: list[Compared], errors: Forecast) -> dict[str, An
         "counted_in": facts.counted_in or "tokens",
         "prices": [rates.note for rates in dict.fromkeys(prices.rates) if rates],
         "without_price": prices.unknown,
-        "assumptions": [*filter(None, [windows_words(windows, Judged.COMPARISON)]), *assumptions(facts, prices)],
+        "assumptions": [*filter(None, [windows_words(windows, WindowWarning.COMPARISON)]), *assumptions(facts, prices)],
         "forecast": errors,
         "text_floor": text_floor(facts, int(NEAR_MISS_SHARE * facts.window.value)),
         "rows": [_row(item) for item in rows],
@@ -118,7 +118,7 @@ def _row(item: Compared) -> dict[str, Any]:
     return {"title": title, **values, **costs, **money, "unpaid": unpaid}
 
 
-def _costs(costs: Costs | None) -> dict[str, Any] | None:
+def _costs(costs: CallCosts | None) -> dict[str, Any] | None:
     if costs is None:
         return None
     values = {**msgspec.structs.asdict(costs), "uncached": costs.uncached}
@@ -130,7 +130,7 @@ def _text(facts: Facts, rows: list[Compared], errors: Forecast) -> str:
     return "\n".join(
         [
             f"window {facts.window.value:,} tokens ({facts.window.words}), {counted(facts.ledger.step_count, 'call')}",
-            *filter(None, [windows_words(facts.recording.call_windows, Judged.COMPARISON)]),
+            *filter(None, [windows_words(facts.recording.call_windows, WindowWarning.COMPARISON)]),
             "",
             cli.table(HEADER, [_cells(item) for item in rows], left=1),
             "",

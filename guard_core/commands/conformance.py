@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from guard_core.cli import cell_text, plain
-from guard_core.conformance import LISTED, FileOutcome, Verdict, check_paths
+from guard_core.conformance import LISTED, ConformanceVerdict, FileOutcome, check_paths
 
 HELP = "compare this engine with recorded vectors, figure by figure"
 
@@ -44,7 +44,7 @@ def _lines(outcome: FileOutcome, *, quiet: bool) -> list[str]:
     return lines
 
 
-def _verdict(name: str, verdict: Verdict, room: int, *, quiet: bool) -> list[str]:
+def _verdict(name: str, verdict: ConformanceVerdict, room: int, *, quiet: bool) -> list[str]:
     """The differences of one profile, as many as there is room for, and the number of the others."""
     if verdict.problem:
         return [f"{name}: not judged: {plain(verdict.problem)}"]

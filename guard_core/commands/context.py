@@ -7,8 +7,8 @@ from typing import Any
 
 from guard_core import cli
 from guard_core.cli import plain
-from guard_core.context.changes import CacheBreak, Changes
-from guard_core.context.growth import Growth
+from guard_core.context.changes import CacheBreak, RequestChanges
+from guard_core.context.growth import LargestGrowth
 from guard_core.context.repeats import Repeats
 from guard_core.context.report import ContextReport, context_report
 from guard_core.defaults import CACHE_LEAST
@@ -97,7 +97,7 @@ def _text(report: ContextReport) -> str:
     return "\n".join(lines)
 
 
-def _changes(changes: Changes) -> list[str]:
+def _changes(changes: RequestChanges) -> list[str]:
     parts = [
         f"{item.kind} {item.messages:,} ({max(item.before, item.after):,} tokens)"
         for item in changes.sums
@@ -131,7 +131,7 @@ def _repeats(repeats: Repeats) -> str:
     )
 
 
-def _growth(growth: Growth) -> str:
+def _growth(growth: LargestGrowth) -> str:
     words = f"largest growth: {growth.tokens:,} tokens before step {growth.step + 1:,}"
     if growth.reserve is None:
         return f"{words}; {growth.why_unknown}"

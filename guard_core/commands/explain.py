@@ -9,7 +9,7 @@ from guard_core import cli
 from guard_core.cli import plain
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts
-from guard_core.findings.gaps import Clearing, clearing_words, clearings
+from guard_core.findings.gaps import ResultClearing, clearing_words, clearings
 from guard_core.findings.words import steps_words
 from guard_core.ledger import Ledger
 from guard_core.rules import Explanation, Interval, Moment, OwnRule, explain, report
@@ -65,7 +65,7 @@ class _Shown(NamedTuple):
 
     session: Session
     explanation: Explanation
-    clearings: tuple[Clearing, ...]
+    clearings: tuple[ResultClearing, ...]
 
     @classmethod
     def of(cls, session: Session, window: Sourced | None, typed: dict[str, str]) -> Self:

@@ -8,7 +8,7 @@ from typing import Any
 from guard_core import cli
 from guard_core.cli import plain
 from guard_core.errors import GuardError
-from guard_core.facts.lanes import Lane, Search, Snippet, State, places_of, worst_first
+from guard_core.facts.lanes import Lane, Search, Snippet, SnippetState, places_of, worst_first
 from guard_core.facts.proposals import TYPED, details, events_to_read, instructions
 from guard_core.facts.words import METHOD, blind_words, outcome_words, read_again_words, summary_words
 from guard_core.findings import Facts
@@ -22,7 +22,7 @@ from guard_core.summaries.sizes import get_summarizer
 HELP = "say which instructions, paths and numbers each request still holds, and which compaction lost them"
 QUOTED = 100  # characters of a snippet that are printed
 SHOWN = 20  # lines of instructions and of details printed per session; --json has all
-_NUMBERS = {state: state.name.lower() for state in State}
+_NUMBERS = {state: state.name.lower() for state in SnippetState}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from guard_core.outcomes.outcome import sent_again
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import SWITCH, Column, Trace
-from guard_core.windows.call_windows import CallWindow, Judged, call_windows, windows_words
+from guard_core.windows.call_windows import CallWindow, WindowWarning, call_windows, windows_words
 from guard_core.windows.window_evidence import WindowJudgement, other_windows
 
 HELP = "replay a session under a policy"
@@ -61,7 +61,7 @@ def report(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow])
         "windows": windows,
         "engine_version": trace.engine_version,
         "digest": trace.digest(),
-        "notes": (*filter(None, [_disproved_words(window), windows_words(windows, Judged.TRACE)]), *trace.notes),
+        "notes": (*filter(None, [_disproved_words(window), windows_words(windows, WindowWarning.TRACE)]), *trace.notes),
         "steps": steps(trace),
         "compactions": trace.compactions,
     }
@@ -105,7 +105,7 @@ def _text(trace: Trace, window: WindowJudgement, windows: Sequence[CallWindow], 
     lines = [
         f"policy {trace.policy}, profile {profile}, summaries {trace.settings['summary']}",
         f"window {trace.window:,} tokens ({window.words})",
-        *filter(None, [_disproved_words(window), windows_words(windows, Judged.TRACE)]),
+        *filter(None, [_disproved_words(window), windows_words(windows, WindowWarning.TRACE)]),
         *trace.notes,
         "",
         cli.table(tuple(heads.values()), [[row[name] for name in heads] for row in shown]),

@@ -12,7 +12,7 @@ import msgspec
 from guard_core import cli
 from guard_core.errors import GuardError, SettingError
 from guard_core.redaction import Redactor, learn_session, own_patterns, redacted_report
-from guard_core.report import LEVELS, Options, Report, badge, build, encode, markdown, page, sealed, sheet
+from guard_core.report import LEVELS, Report, ReportOptions, badge, build, encode, markdown, page, sealed, sheet
 from guard_core.report.levels import NUMBERS
 
 HELP = "write a compaction report: one HTML file, JSON, Markdown, CSV or a badge"
@@ -91,7 +91,7 @@ def _format_of(output: str | None) -> str:
     return ending
 
 
-def _options(args: argparse.Namespace) -> Options:
+def _options(args: argparse.Namespace) -> ReportOptions:
     settings = dict(map(cli.pair, args.set))
     if args.profile:
         settings["profile"] = args.profile
@@ -100,7 +100,7 @@ def _options(args: argparse.Namespace) -> Options:
     chosen = args.compaction
     if chosen and min(chosen) < 1:
         raise SettingError("compactions count from 1")
-    return Options(
+    return ReportOptions(
         policy=args.policy,
         settings=settings,
         summary=args.summary,

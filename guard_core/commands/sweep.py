@@ -24,8 +24,8 @@ from guard_core.summaries.sizes import get_summarizer
 from guard_core.sweep import (
     LOSSES,
     MEASURES,
-    Cell,
     Figures,
+    GridCell,
     Measure,
     Priced,
     SweepResult,
@@ -48,7 +48,7 @@ _MOST = 60  # settings printed; --json has all
 _MOST_TRADE_OFFS = 12  # the same
 
 
-class Named(NamedTuple):
+class TitledSession(NamedTuple):
     """A session, what it is called, and the SHA-256 of the file that it came from."""
 
     session: Session
@@ -109,7 +109,7 @@ def _run(args: argparse.Namespace) -> int:
     return 1 if failed(result, wanted) else 0
 
 
-def _sessions(path: Path, wanted: str | None) -> Iterator[Named]:
+def _sessions(path: Path, wanted: str | None) -> Iterator[TitledSession]:
     """The session asked for, or all sessions of a file that have a model call; of a folder those of every file that can
     be read."""
     if path.is_dir():
@@ -122,7 +122,7 @@ def _sessions(path: Path, wanted: str | None) -> Iterator[Named]:
     yield from _sessions_of(path, wanted)
 
 
-def _sessions_of(file: Path, wanted: str | None) -> Iterator[Named]:
+def _sessions_of(file: Path, wanted: str | None) -> Iterator[TitledSession]:
     if wanted is not None:
         sessions = [cli.load(str(file), wanted)]
     else:
@@ -133,7 +133,7 @@ def _sessions_of(file: Path, wanted: str | None) -> Iterator[Named]:
     digest = _digest(file)
     for number, session in enumerate(sessions, 1):
         more = f" #{number}" if len(sessions) > 1 else ""
-        yield Named(session, cli.plain(session.title or f"{file.name}{more}")[:80], digest)
+        yield TitledSession(session, cli.plain(session.title or f"{file.name}{more}")[:80], digest)
 
 
 def _digest(file: Path) -> str:
@@ -153,7 +153,7 @@ def _axes(texts: list[str], policy: str, profile: str) -> dict[str, tuple[Any, .
     return axes or default_axes(policy, profile)
 
 
-def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace, by: Measure) -> list[Cell]:
+def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace, by: Measure) -> list[GridCell]:
     window = cli.window_of(session, args.window)
     facts = Facts.of(session, window)
     return session_cells(
@@ -178,7 +178,7 @@ def _failures(text: str) -> list[str]:
     return wanted
 
 
-def report(result: SweepResult, policy: str, sessions: list[Named]) -> dict[str, Any]:
+def report(result: SweepResult, policy: str, sessions: list[TitledSession]) -> dict[str, Any]:
     """A sweep as plain values."""
     return {
         "policy": policy,
@@ -191,7 +191,7 @@ def report(result: SweepResult, policy: str, sessions: list[Named]) -> dict[str,
     }
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: GridCell) -> dict[str, Any]:
     return {
         "settings": cell.values,
         "window": cell.window,
@@ -211,7 +211,7 @@ def _figures(figures: Figures) -> dict[str, Any]:
     return {**msgspec.structs.asdict(figures), "cost": _money(figures.cost), **losses}
 
 
-def _priced_columns(cell: Cell) -> tuple[object, ...]:
+def _priced_columns(cell: GridCell) -> tuple[object, ...]:
     cost = "unknown" if cell.cost is None else dollars(cell.cost)
     return cost, *(getattr(cell, name) for name in LOSSES)
 
@@ -267,5 +267,5 @@ def _checks(result: SweepResult) -> Iterator[str]:
         yield f"trade-offs of overflows, price and loss: {'; '.join(shown)}{more}"
 
 
-def _setting(cell: Cell) -> str:
+def _setting(cell: GridCell) -> str:
     return ", ".join(f"{name}={value}" for name, value in cell.values.items())

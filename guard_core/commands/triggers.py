@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from guard_core import cli
 from guard_core.cli import plain
-from guard_core.corpus import Changes, Place, SessionStretch, TriggerRow, changes_of, rows_of
+from guard_core.corpus import CheckPlace, SessionStretch, ThresholdChanges, TriggerRow, changes_of, rows_of
 from guard_core.corpus.report import report
 from guard_core.corpus.words import Namer, change_words, cluster_words, evidence_words, formula_words, tally_words
 from guard_core.errors import GuardError, UnknownFormat
@@ -29,7 +29,7 @@ NOT_READ = 5  # files that are named on standard error
 CLUSTERS = 5  # thresholds of a row whose sessions contradict each other
 
 
-class Named(NamedTuple):
+class LocatedSession(NamedTuple):
     """A session with its place: the file, and its number there (from 1)."""
 
     file: str
@@ -68,13 +68,13 @@ def run(args: argparse.Namespace) -> int:
     return 2 if any(path in args.paths for path, _ in unread) else 0
 
 
-def _sessions(paths: Iterable[Path], unread: list[tuple[Path, str]]) -> Iterator[Named]:
+def _sessions(paths: Iterable[Path], unread: list[tuple[Path, str]]) -> Iterator[LocatedSession]:
     """The sessions of files and of all files in folders, those of one session together; what cannot be read goes to
     `unread` with the reason."""
     for path in _files(paths):
         try:
             for number, session in enumerate(read(path).sessions, 1):
-                yield Named(str(path), number, session)
+                yield LocatedSession(str(path), number, session)
         except UnknownFormat:
             unread.append((path, "no recording of a known format"))
         except GuardError as error:
@@ -88,10 +88,10 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
         yield from sessions_in(path) if path.is_dir() else (path,)
 
 
-def _distinct(sessions: Iterable[Named]) -> list[Named]:
+def _distinct(sessions: Iterable[LocatedSession]) -> list[LocatedSession]:
     """Each session once: of those with the same id, as copies and exports of a growing session, the longest. What
     replaces an id that was taken out identifies nothing."""
-    longest: dict[tuple[str, str], Named] = {}
+    longest: dict[tuple[str, str], LocatedSession] = {}
     for item in sessions:
         own = item.session.source_id
         name = (item.session.format, item.key if not own or is_placeholder(own) else own)
@@ -101,7 +101,7 @@ def _distinct(sessions: Iterable[Named]) -> list[Named]:
     return list(longest.values())
 
 
-def _stretches(named: Named) -> list[SessionStretch]:
+def _stretches(named: LocatedSession) -> list[SessionStretch]:
     session = named.session
     title = plain(session.title or session.source_id)[:200]
     return [SessionStretch(named.key, title, session.started_at, item) for item in explain(session).evidence]
@@ -120,10 +120,10 @@ def _report_unread(unread: Sequence[tuple[Path, str]], paths: Sequence[Path]) ->
 # -- for people
 
 
-def _text(rows: Sequence[TriggerRow], changes: Changes, calls: Mapping[str, int]) -> str:
+def _text(rows: Sequence[TriggerRow], changes: ThresholdChanges, calls: Mapping[str, int]) -> str:
     """`calls`: how many each session has, by its key."""
 
-    def name(place: Place) -> str:
+    def name(place: CheckPlace) -> str:
         return f"{place.session}, {place_of(place.step, calls[place.session])}"
 
     header = ("agent", "version", "model", "window", "sessions", "automatic", "unknown", "manual", "none at", "one at")

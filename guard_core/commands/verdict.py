@@ -13,7 +13,7 @@ from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.verdict import peak_of
 from guard_core.findings.words import counted
 from guard_core.sessions import Session
-from guard_core.windows.call_windows import Judged, windows_words
+from guard_core.windows.call_windows import WindowWarning, windows_words
 
 HELP = "say what matters most in each session of a recording, with every finding and its numbers"
 
@@ -97,7 +97,7 @@ def _text(report: dict[str, Any]) -> str:
         f"{name} ({counted(report['calls'], 'call')}, {report['reported_calls']:,} with the provider's count)",
         f"  {plain(report['verdict']['sentence'])}",
         f"  window: {window['value']:,} tokens, {window['source_words']}",
-        *(f"  {words}" for words in [windows_words(report["windows"], Judged.RECORDING)] if words),
+        *(f"  {words}" for words in [windows_words(report["windows"], WindowWarning.RECORDING)] if words),
         f"  compactions: {counts['total']:,}{' (' + ', '.join(split) + ')' if split else ''}",
     ]
     if report["peak"]:

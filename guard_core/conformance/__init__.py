@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from guard_core.conformance import functions, libraries, scripted, singleshot, traces
-from guard_core.conformance.compare import LISTED, UnequalFigure, Verdict
+from guard_core.conformance.compare import LISTED, ConformanceVerdict, UnequalFigure
 from guard_core.conformance.vectors import VectorError, load
 from guard_core.errors import GuardError
 
 __all__ = [
     "FORMATS",
     "LISTED",
+    "ConformanceVerdict",
     "FileOutcome",
     "UnequalFigure",
     "VectorError",
-    "Verdict",
     "check_file",
     "check_paths",
     "files_under",
 ]
 
-FORMATS: dict[str, Callable[[bytes], Iterator[Verdict]]] = {
+FORMATS: dict[str, Callable[[bytes], Iterator[ConformanceVerdict]]] = {
     "contextguard-trace/1": traces.check,
     "contextguard-scripted/1": scripted.check,
     "contextguard-function/1": functions.check,
@@ -35,7 +35,7 @@ class FileOutcome(NamedTuple):
     """What was found in one file: a verdict per profile, or why it could not be judged."""
 
     path: Path
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ConformanceVerdict, ...]
     problem: str = ""
 
     @property

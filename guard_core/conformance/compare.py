@@ -22,7 +22,7 @@ class UnequalFigure(NamedTuple):
         return f"{self.where}, {self.column}: expected {_short(self.expected)}, got {_short(self.got)}"
 
 
-class Verdict(NamedTuple):
+class ConformanceVerdict(NamedTuple):
     """The outcome for one profile of one file."""
 
     profile: str
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
     problem: str = ""  # why this profile could not be judged
 
 
-class Comparison:
+class FigureComparison:
     """Counts figures, and collects those that are not equal."""
 
     def __init__(self) -> None:
@@ -66,9 +66,9 @@ class Comparison:
                 self.mapping(f"step {number}", dict(zip(names, row, strict=True)), computed[number])
         self.equal("steps", "number of steps", len(expected), len(computed))
 
-    def verdict(self, profile: str) -> Verdict:
+    def verdict(self, profile: str) -> ConformanceVerdict:
         """The outcome."""
-        return Verdict(profile, tuple(self.differences), self.different, self.figures)
+        return ConformanceVerdict(profile, tuple(self.differences), self.different, self.figures)
 
 
 def same(expected: Any, got: Any) -> bool:

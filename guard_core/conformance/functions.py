@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from guard_core.conformance.attempts import contents
-from guard_core.conformance.compare import Comparison, Verdict
+from guard_core.conformance.compare import ConformanceVerdict, FigureComparison
 from guard_core.conformance.scripted import event
 from guard_core.conformance.traces import declaration
 from guard_core.conformance.vectors import FunctionFile, VectorError, parse, settings_of
@@ -16,7 +16,7 @@ from guard_core.events import Event, MediaPart, Part, Role, TextPart, ToolCallPa
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check
 from guard_core.policies.contextguard.contents import Contents, costs_of, truncate
-from guard_core.policies.contextguard.memory import Memory
+from guard_core.policies.contextguard.memory import GuardMemory
 from guard_core.policies.contextguard.settings import PROFILES, Settings, profile_settings
 from guard_core.policies.contextguard.splits import find_split, safe_split
 from guard_core.policies.contextguard.threshold import Threshold
@@ -26,7 +26,7 @@ from guard_core.summaries.fallback import fallback_bytes
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.summaries.todos import load_todos
 from guard_core.summaries.wrapper import BEGIN, wrap
-from guard_core.tokens.calibration import CORRECTION_SOURCES, Estimate, estimate
+from guard_core.tokens.calibration import CORRECTION_SOURCES, CalibratedEstimate, estimate
 from guard_core.tokens.heuristic import parts_costs, render, schema_json, tool_definition_tokens
 from guard_core.views import Span
 
@@ -36,7 +36,7 @@ _BOTH = "both"
 _WRONG_SHAPE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, binascii.Error)
 
 
-def check(data: bytes) -> Iterator[Verdict]:
+def check(data: bytes) -> Iterator[ConformanceVerdict]:
     """One verdict per profile of the file."""
     file = parse(data, FunctionFile)
     if file.case is not None:
@@ -51,10 +51,10 @@ def check(data: bytes) -> Iterator[Verdict]:
         yield _check_cases(file, profile, cases)
 
 
-def _check_cases(file: FunctionFile, profile: str, cases: list[Any]) -> Verdict:
+def _check_cases(file: FunctionFile, profile: str, cases: list[Any]) -> ConformanceVerdict:
     inputs, answers = _FUNCTIONS[file.function]
     settings = _settings(file, profile)
-    compared = Comparison()
+    compared = FigureComparison()
     for number, case in enumerate(cases):
         where = f"case {number}"
         if not isinstance(case, dict):
@@ -102,7 +102,7 @@ def _token_count(case: Case, settings: Settings) -> dict[str, Any]:
     return {"correction": counted.factor, "result": counted.tokens, "source": CORRECTION_SOURCES[counted.source]}
 
 
-def _estimate(case: Case, settings: Settings) -> Estimate:
+def _estimate(case: Case, settings: Settings) -> CalibratedEstimate:
     heuristic, real, last = (_whole(case[name]) for name in ("heuristic", "real", "last_heuristic"))
     return estimate(heuristic, real, last, settings.factors)
 
@@ -189,7 +189,7 @@ def _inject(case: Case, settings: Settings) -> dict[str, Any]:
         raise ValueError("n is out of range")
     events = (Event(first[0], (TextPart(first[1]),)), *(Event(Role.MODEL, (TextPart("m"),)),) * (count - 1))
     check_ = Check(Ledger.of(Session(events=events)), 0, count, 128_000, FixedSummaries(0))
-    memory = Memory(summary_bytes=3, watermark=_whole(case["watermark"]))
+    memory = GuardMemory(summary_bytes=3, watermark=_whole(case["watermark"]))
     return {"after": contents(Threshold(settings).injected(check_, memory))}
 
 
@@ -235,9 +235,9 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Answers]] = {
 }
 
 
-def _timing_gap(case: Case) -> Verdict:
+def _timing_gap(case: Case) -> ConformanceVerdict:
     """One request after a large tool result: the count of the step before would have let it pass."""
-    compared = Comparison()
+    compared = FigureComparison()
     try:
         got = _timing_gap_figures(case)
     except _WRONG_SHAPE as error:

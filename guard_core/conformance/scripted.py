@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from guard_core.conformance.attempts import attempt, contents, real_after
-from guard_core.conformance.compare import Comparison, Verdict
+from guard_core.conformance.compare import ConformanceVerdict, FigureComparison
 from guard_core.conformance.vectors import COLUMNS, ScriptFile, ScriptInput, ScriptRun, VectorError, check_text, parse
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
@@ -23,7 +23,7 @@ from guard_core.trace import SUMMARISER_FAILED, Trace
 _STRATEGIES = {"threshold": "contextguard", "sliding": "contextguard-sliding"}
 
 
-def check(data: bytes) -> Iterator[Verdict]:
+def check(data: bytes) -> Iterator[ConformanceVerdict]:
     """One verdict per run of the file."""
     file = parse(data, ScriptFile)
     given = file.simulation
@@ -35,8 +35,8 @@ def check(data: bytes) -> Iterator[Verdict]:
         yield _check_run(file, ledger, run)
 
 
-def _check_run(file: ScriptFile, ledger: Ledger, run: ScriptRun) -> Verdict:
-    given, comparison = file.simulation, Comparison()
+def _check_run(file: ScriptFile, ledger: Ledger, run: ScriptRun) -> ConformanceVerdict:
+    given, comparison = file.simulation, FigureComparison()
     costs = costs_of(ledger, Settings())
     tokens = [int(costs.prefix[i + 1] - costs.prefix[i]) for i in range(ledger.event_count)]
     for number, (expected, got) in enumerate(zip(given.event_tokens, tokens, strict=False)):

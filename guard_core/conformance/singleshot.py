@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from guard_core.conformance.compare import Comparison, Verdict
+from guard_core.conformance.compare import ConformanceVerdict, FigureComparison
 from guard_core.conformance.vectors import Constants, SingleshotFile, SingleshotRow, VectorError, convert, parse
 from guard_core.costs import EVENT_COLUMNS, HAS_CALL, HAS_MEDIA, HAS_RESULT, HAS_TEXT, MODEL, USER
 from guard_core.ledger import STEP_COLUMNS, Ledger
@@ -23,7 +23,7 @@ _ROLES = {"user": USER, "model": MODEL}
 _POLICIES = {"threshold": "contextguard", "sliding_window": "contextguard-sliding"}
 
 
-def check(data: bytes) -> Iterator[Verdict]:
+def check(data: bytes) -> Iterator[ConformanceVerdict]:
     """One verdict per profile of the file."""
     file = parse(data, SingleshotFile)
     ledgers = {name: _ledger(rows) for name, rows in file.conversations.items()}
@@ -31,7 +31,7 @@ def check(data: bytes) -> Iterator[Verdict]:
     for profile in dict.fromkeys(row.profile for row in file.rows):
         if profile not in file.profiles:
             raise VectorError(f"a row names the profile {profile[:40]!r}, which the file does not have")
-        comparison = Comparison()
+        comparison = FigureComparison()
         for number, row in enumerate(file.rows):
             if row.profile == profile:
                 _check_row(comparison, file, f"row {number}", row, ledgers, usual)
@@ -39,7 +39,7 @@ def check(data: bytes) -> Iterator[Verdict]:
 
 
 def _check_row(
-    comparison: Comparison,
+    comparison: FigureComparison,
     file: SingleshotFile,
     where: str,
     row: SingleshotRow,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from guard_core.conformance.attempts import attempts, real_after
-from guard_core.conformance.compare import Comparison, Verdict
+from guard_core.conformance.compare import ConformanceVerdict, FigureComparison
 from guard_core.conformance.vectors import (
     COLUMNS,
     TraceFile,
@@ -33,7 +33,7 @@ from guard_core.trace import Trace
 _KINDS = {TextPart: "t", ToolCallPart: "c", ToolResultPart: "r", MediaPart: "i"}
 
 
-def check(data: bytes) -> Iterator[Verdict]:
+def check(data: bytes) -> Iterator[ConformanceVerdict]:
     """One verdict per run of the file."""
     file = parse(data, TraceFile)
     flows = [play(_simulation(item)) for item in file.simulations]
@@ -42,8 +42,8 @@ def check(data: bytes) -> Iterator[Verdict]:
         yield _check_run(file, flows, ledgers, run)
 
 
-def _check_run(file: TraceFile, flows: list[Flow], ledgers: list[Ledger], run: TraceRun) -> Verdict:
-    comparison = Comparison()
+def _check_run(file: TraceFile, flows: list[Flow], ledgers: list[Ledger], run: TraceRun) -> ConformanceVerdict:
+    comparison = FigureComparison()
     if len(run.simulations) != len(flows):
         raise VectorError(f"the run {run.profile[:40]!r} has {len(run.simulations)} results for {len(flows)} inputs")
     for given, flow, ledger, output in zip(file.simulations, flows, ledgers, run.simulations, strict=True):
@@ -77,7 +77,7 @@ def _simulation(given: TraceInput) -> Simulation:
     )
 
 
-def _check_input(comparison: Comparison, given: TraceInput, flow: Flow, ledger: Ledger) -> None:
+def _check_input(comparison: FigureComparison, given: TraceInput, flow: Flow, ledger: Ledger) -> None:
     comparison.equal("input", "system_tokens", given.system_tokens, ledger.system_tokens)
     if given.tool_defs_tokens is not None:
         comparison.equal("input", "tool_defs_tokens", given.tool_defs_tokens, ledger.tools_tokens)
@@ -98,7 +98,7 @@ def _check_input(comparison: Comparison, given: TraceInput, flow: Flow, ledger: 
         _check_tools(comparison, given)
 
 
-def _check_tools(comparison: Comparison, given: TraceInput) -> None:
+def _check_tools(comparison: FigureComparison, given: TraceInput) -> None:
     """Declarations given in full must have the lengths and tokens that the file states."""
     tools = [declaration(item) for item in given.tool_defs_full or ()]
     sizes = [[tool.name, utf8_bytes(tool.description), utf8_bytes(schema_json(tool.schema))] for tool in tools]
@@ -116,7 +116,7 @@ def declaration(item: dict[str, Any]) -> ToolDefinition:
 
 
 def _check_output(
-    comparison: Comparison,
+    comparison: FigureComparison,
     file: TraceFile,
     given: TraceInput,
     flow: Flow,

@@ -82,7 +82,7 @@ class Constants(msgspec.Struct, frozen=True):
         }
 
 
-class Turn(msgspec.Struct, frozen=True):
+class VectorTurn(msgspec.Struct, frozen=True):
     """One turn of a trace's input."""
 
     user_bytes: Size
@@ -101,7 +101,7 @@ class TraceInput(msgspec.Struct, frozen=True):
     usage_metadata: bool
     token_ratio: Ratio
     summary_bytes: Size
-    turns: list[Turn]
+    turns: list[VectorTurn]
     events: list[tuple[str, str, Tokens]]
     tool_defs: list[tuple[str, Size, Size]] | None = None
     tool_defs_tokens: Tokens | None = None

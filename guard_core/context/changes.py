@@ -17,7 +17,7 @@ from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View
 ADDED, REMOVED, REWRITTEN, KEPT = "added", "removed", "rewritten", "kept"
 
 
-class Change(msgspec.Struct, frozen=True):
+class MessageChange(msgspec.Struct, frozen=True):
     """One message that differs between two requests. `event` is its index in the log (None: not part of it), `position`
     its index in the later request (None: it is not in it); `before` and `after` are tokens. `place` is its class."""
 
@@ -69,13 +69,13 @@ class CacheBreak(msgspec.Struct, frozen=True):
         return max(0, min(self.previous, self.prompt) - self.given)
 
 
-class Changes(msgspec.Struct, frozen=True):
+class RequestChanges(msgspec.Struct, frozen=True):
     """What changed at a step since the one before: sums of every kind, and the largest changes one by one (`more` are
     left out)."""
 
     step: int
     sums: tuple[ChangeSum, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[MessageChange, ...]
     more: int
     cache: CacheBreak
 
@@ -87,7 +87,7 @@ class RequestDifference(msgspec.Struct, frozen=True):
     first: int
     second: int
     sums: tuple[ChangeSum, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[MessageChange, ...]
     more: int
 
 
@@ -102,12 +102,12 @@ class _Held:
     rewrites: dict[int, Rewritten]
 
 
-def changes_at(filling: ContextFilling, step: int, prices: Prices, most: int) -> Changes | None:
+def changes_at(filling: ContextFilling, step: int, prices: Prices, most: int) -> RequestChanges | None:
     """The changes since the request before; None at the first step. `most` changes are given one by one."""
     if step <= 0:
         return None
     changed = difference(filling, step - 1, step, most)
-    return Changes(step, changed.sums, changed.changes, changed.more, _cache(filling, step, prices))
+    return RequestChanges(step, changed.sums, changed.changes, changed.more, _cache(filling, step, prices))
 
 
 def difference(filling: ContextFilling, first: int, second: int, most: int) -> RequestDifference:
@@ -152,19 +152,19 @@ def _is_same(one: _Held, two: _Held) -> Ints:
     return np.asarray(same.astype(np.int64))
 
 
-def _of_events(filling: ContextFilling, one: _Held, two: _Held) -> Iterator[Change]:
+def _of_events(filling: ContextFilling, one: _Held, two: _Held) -> Iterator[MessageChange]:
     differs = (_is_same(one, two) == 0) & ((one.kind > 0) | (two.kind > 0))
     first = filling.costs.first_event_class
     for event in np.flatnonzero(differs).tolist():
         kind = REWRITTEN if one.kind[event] and two.kind[event] else ADDED if two.kind[event] else REMOVED
         position = int(two.position[event]) if two.kind[event] else None
         place = first + filling.costs.main_class(event)
-        yield Change(kind, place, event, position, int(one.tokens[event]), int(two.tokens[event]))
+        yield MessageChange(kind, place, event, position, int(one.tokens[event]), int(two.tokens[event]))
 
 
 def _of_inserted(
     filling: ContextFilling, before: tuple[View, int], after: tuple[View, int], *, is_compacted: bool
-) -> Iterator[Change]:
+) -> Iterator[MessageChange]:
     """The messages that compactions wrote. A compaction that leaves as many of a kind as there were has written them
     anew, even where one has the size of the one before."""
     old, new = (_inserted(*side) for side in (before, after))
@@ -179,14 +179,14 @@ def _of_inserted(
             kept[key] += 1
             continue
         place, tokens = _priced(filling, segment, epoch)
-        yield Change(ADDED, place, None, position, 0, tokens)
+        yield MessageChange(ADDED, place, None, position, 0, tokens)
     for segment, epoch, _ in old:
         key = (segment, epoch)
         if kept[key]:
             kept[key] -= 1
             continue
         place, tokens = _priced(filling, segment, epoch)
-        yield Change(REMOVED, place, None, None, tokens, 0)
+        yield MessageChange(REMOVED, place, None, None, tokens, 0)
 
 
 def _inserted(view: View, epoch: int) -> list[tuple[Segment, int, int]]:
@@ -210,11 +210,13 @@ def _priced(filling: ContextFilling, segment: Segment, epoch: int) -> tuple[int,
     return int(np.argmax(row)), int(row.sum())
 
 
-def _sum(kind: str, changes: list[Change]) -> ChangeSum:
+def _sum(kind: str, changes: list[MessageChange]) -> ChangeSum:
     return ChangeSum(kind, len(changes), sum(item.before for item in changes), sum(item.after for item in changes))
 
 
-def _kept(filling: ContextFilling, one: _Held, two: _Held, changes: list[Change], after: View, epoch: int) -> ChangeSum:
+def _kept(
+    filling: ContextFilling, one: _Held, two: _Held, changes: list[MessageChange], after: View, epoch: int
+) -> ChangeSum:
     """The messages that both requests have alike."""
     same = _is_same(one, two) > 0
     inserted = _inserted(after, epoch)

@@ -22,7 +22,7 @@ from guard_core.trace import Head
 from guard_core.views import Rewritten, Segment, Span, View, common_length, content_count, event_count
 
 
-class Run(msgspec.Struct, frozen=True):
+class HeadRun(msgspec.Struct, frozen=True):
     """Steps `start` to `stop` (exclusive) whose requests have one head; `epoch` says whose inserted messages it has."""
 
     start: int
@@ -31,7 +31,7 @@ class Run(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Item(msgspec.Struct, frozen=True):
+class ClassMessage(msgspec.Struct, frozen=True):
     """One message of a request, as far as it is of one class; where `count` is more than 1, several small ones.
 
     `place` is the class, `event` the message's index in the log (None: it is not part of it), `position` its index
@@ -94,11 +94,11 @@ class ContextFilling:
         table[:, -1] = self.sent.tokens[steps] - table.sum(axis=1)
         return table
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[HeadRun]:
         """All steps, by heads."""
         return (self._run(start, stop) for start, stop in _alike(self.heads))
 
-    def items(self, step: int, most: int) -> list[Item]:
+    def items(self, step: int, most: int) -> list[ClassMessage]:
         """The messages of a request by class, the largest first, and of each class the smaller ones as one: about
         `most` at most. They add up to the classes of events, summaries and repeated messages."""
         view, epoch = self.sent.view(step)
@@ -109,14 +109,16 @@ class ContextFilling:
         order = np.argsort(-tokens, kind="stable")
         shown = order[: max(1, most)]
         items = [
-            Item(int(places[row]), int(tokens[row]), None if events[row] < 0 else int(events[row]), int(positions[row]))
+            ClassMessage(
+                int(places[row]), int(tokens[row]), None if events[row] < 0 else int(events[row]), int(positions[row])
+            )
             for row in shown
         ]
         rest = np.sort(order[len(shown) :])
         for place in np.unique(places[rest]).tolist():
             rows = rest[places[rest] == place]
             event = None if events[rows[0]] < 0 else int(events[rows[0]])
-            items.append(Item(place, int(tokens[rows].sum()), event, int(positions[rows[0]]), len(rows)))
+            items.append(ClassMessage(place, int(tokens[rows].sum()), event, int(positions[rows[0]]), len(rows)))
         return items
 
     def _tables(self, view: View, epoch: int) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
@@ -136,14 +138,14 @@ class ContextFilling:
                 yield places, event * same, position * same, row[places]
             position += content_count((segment,))
 
-    def _run(self, start: int, stop: int) -> Run:
+    def _run(self, start: int, stop: int) -> HeadRun:
         trace, number = self.sent.trace, int(self.heads[start])
         if trace is not None:
-            return Run(start, stop, trace.heads[number], -1)
+            return HeadRun(start, stop, trace.heads[number], -1)
         if number < 0:
-            return Run(start, stop, Head((), 0), -1)
+            return HeadRun(start, stop, Head((), 0), -1)
         base = self.ledger.bases[number]
-        return Run(start, stop, Head(base.view, base.at), number)
+        return HeadRun(start, stop, Head(base.view, base.at), number)
 
 
 class _HeadSums:

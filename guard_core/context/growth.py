@@ -15,7 +15,7 @@ from guard_core.rules import OwnChecks
 from guard_core.windows.models import if_window_is
 
 
-class Growth(msgspec.Struct, frozen=True):
+class LargestGrowth(msgspec.Struct, frozen=True):
     """The largest growth between two requests with no compaction between them, in prompt tokens.
 
     `step` is the later one (from 0), `messages` came between them, `largest` is the biggest message among these (its
@@ -59,7 +59,7 @@ class Growth(msgspec.Struct, frozen=True):
         return None if self.reserve is None else self.tokens <= self.reserve
 
 
-def largest_growth(filling: ContextFilling) -> Growth | None:
+def largest_growth(filling: ContextFilling) -> LargestGrowth | None:
     """The largest growth of a side; None where no request grew."""
     sent, ledger = filling.sent, filling.ledger
     grown = np.diff(sent.tokens)
@@ -71,7 +71,7 @@ def largest_growth(filling: ContextFilling) -> Growth | None:
     sizes = filling.costs.attribution.tokens[start:stop]
     largest = start + int(np.argmax(sizes)) if stop > start else None
     limit = int(thresholds(filling)[step])
-    return Growth(
+    return LargestGrowth(
         step=step,
         tokens=int(grown[step - 1]),
         messages=stop - start,

@@ -7,12 +7,12 @@ import itertools
 import msgspec
 import numpy as np
 
-from guard_core.context.changes import Changes, changes_at
+from guard_core.context.changes import RequestChanges, changes_at
 from guard_core.context.classes import RESULTS, ContextClass
-from guard_core.context.filling import ContextFilling, Item
-from guard_core.context.growth import Growth, largest_growth
+from guard_core.context.filling import ClassMessage, ContextFilling
+from guard_core.context.growth import LargestGrowth, largest_growth
 from guard_core.context.repeats import Repeats, held_results, needed_events, repeats_at
-from guard_core.context.tool_use import ToolUse, tool_uses
+from guard_core.context.tool_use import ToolUsage, tool_uses
 from guard_core.costs import tool_key
 from guard_core.events import ToolCallPart, ToolResultPart
 from guard_core.findings.facts import Facts
@@ -44,11 +44,11 @@ class ContextReport(msgspec.Struct, frozen=True):
     now: tuple[int, ...]
     count: int
     source: str
-    items: tuple[Item, ...]
-    tools: tuple[tuple[str, ToolUse], ...]
+    items: tuple[ClassMessage, ...]
+    tools: tuple[tuple[str, ToolUsage], ...]
     unused: tuple[str, ...] | None
-    growth: Growth | None
-    changes: Changes | None
+    growth: LargestGrowth | None
+    changes: RequestChanges | None
     repeats: Repeats
 
 
@@ -108,7 +108,7 @@ def count_source(filling: ContextFilling, step: int) -> str:
     return Provenance.MODELLED if filling.sent.case.modelled[step] else Provenance.PROVIDER
 
 
-def tool_name(session: Session, use: ToolUse) -> str:
+def tool_name(session: Session, use: ToolUsage) -> str:
     """The name of a tool by a part that has it."""
     event, place = use.example
     return name_of(session.events[event].parts[place])

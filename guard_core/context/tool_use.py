@@ -12,13 +12,13 @@ import numpy as np
 
 from guard_core.bridge import CLASSES
 from guard_core.context.classes import RESULTS
-from guard_core.context.filling import ContextFilling, Run
+from guard_core.context.filling import ContextFilling, HeadRun
 from guard_core.costs import CALL
 from guard_core.ledger import Ints
 from guard_core.views import Rewritten, Segment, Span, View, common_length
 
 
-class ToolUse(msgspec.Struct, frozen=True):
+class ToolUsage(msgspec.Struct, frozen=True):
     """One tool of a session. `tool` is the tool_key of its name (0: not named), `example` an event and the place of a
     part of it that calls or answers it. `calls` counts calls, `results` their results; the other figures are prompt
     tokens of results, `token_steps` of all requests together; `largest` is the event with the largest result (None:
@@ -36,7 +36,7 @@ class ToolUse(msgspec.Struct, frozen=True):
     token_steps: int
 
 
-def tool_uses(filling: ContextFilling) -> tuple[ToolUse, ...]:
+def tool_uses(filling: ContextFilling) -> tuple[ToolUsage, ...]:
     """The tools of a session, the one with most token-steps first. Results behind the last call count as such, though
     no request had them."""
     costs, parts = filling.costs, filling.ledger.parts
@@ -52,7 +52,7 @@ def tool_uses(filling: ContextFilling) -> tuple[ToolUse, ...]:
         event = int(parts["event"][row])
         ordered = np.sort(sizes[mine])
         uses.append(
-            ToolUse(
+            ToolUsage(
                 tool=tool,
                 example=(event, row - int(starts[event])),
                 calls=len(called),
@@ -98,7 +98,7 @@ class _Stays:
         self._view: View = ()
         self._since: list[int] = []  # the step from which each segment of the view is sent
 
-    def add(self, run: Run) -> None:
+    def add(self, run: HeadRun) -> None:
         """Steps with one head: those of its segments that the head before had stay, and the events behind it."""
         same = common_length(self._view, run.head.view)
         self._close(same, run.start)

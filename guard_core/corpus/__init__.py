@@ -6,22 +6,22 @@ the order of the sessions.
 
 from __future__ import annotations
 
-from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch
-from guard_core.corpus.changes import Change, Changes, changes_of
-from guard_core.corpus.obedience import Obedience, State, obedience_of
+from guard_core.corpus.bounds import Bounds, CheckPlace, RowKey, SessionStretch
+from guard_core.corpus.changes import ThresholdChange, ThresholdChanges, changes_of
+from guard_core.corpus.obedience import Obedience, ObedienceState, obedience_of
 from guard_core.corpus.rows import Cluster, RuleTally, TriggerRow, rows_of
 
 __all__ = [
     "Bounds",
-    "Change",
-    "Changes",
+    "CheckPlace",
     "Cluster",
     "Obedience",
-    "Place",
+    "ObedienceState",
     "RowKey",
     "RuleTally",
     "SessionStretch",
-    "State",
+    "ThresholdChange",
+    "ThresholdChanges",
     "TriggerRow",
     "changes_of",
     "obedience_of",

@@ -13,7 +13,7 @@ from guard_core.rules.inference import bounds_of
 REPEATED = 2  # compactions of one session, each above every count that passed: they were not a person's
 
 
-class Place(NamedTuple):
+class CheckPlace(NamedTuple):
     """A check of a session: its count in tokens, the session's key, the call that comes next (from 0).
 
     `sure`: False for a compaction that a person may have asked for.
@@ -64,16 +64,16 @@ class Bounds(NamedTuple):
     `unsure` are compactions that a person may have asked for, in order.
     """
 
-    passed: Place | None = None
-    fired: Place | None = None
-    unsure: tuple[Place, ...] = ()
+    passed: CheckPlace | None = None
+    fired: CheckPlace | None = None
+    unsure: tuple[CheckPlace, ...] = ()
 
     def join(self, other: Bounds) -> Bounds:
         """The bounds that both leave."""
         return joined((self, other))
 
     @property
-    def limits(self) -> tuple[Place | None, Place | None, list[Place]]:
+    def limits(self) -> tuple[CheckPlace | None, CheckPlace | None, list[CheckPlace]]:
         """The threshold is above the first and at most the second; the third are left out, as in `rules.inference`."""
         if not self.unsure:
             return self.passed, self.fired, []
@@ -81,7 +81,7 @@ class Bounds(NamedTuple):
         return bounds_of((self.passed,) if self.passed else (), fired)
 
     @property
-    def contradiction(self) -> tuple[Place, Place] | None:
+    def contradiction(self) -> tuple[CheckPlace, CheckPlace] | None:
         """A check that passed and one that fired at no larger count: no threshold explains both. Compactions that a
         person may have asked for contradict nothing."""
         low, high = self.passed, self.fired
@@ -106,10 +106,12 @@ def session_bounds(session: str, evidence: StretchEvidence) -> Bounds:
     Where the file does not say who asked, compactions count as automatic if there are several and no count above one of
     them passed; a single one may be a person's.
     """
-    passed = evidence.passed and Place(evidence.passed.tokens, session, evidence.passed.step)
+    passed = evidence.passed and CheckPlace(evidence.passed.tokens, session, evidence.passed.step)
     checks = evidence.fired()
-    sure = [Place(item.tokens or 0, session, item.step) for item in checks if item.cause is Cause.AUTOMATIC]
-    unsure = [Place(item.tokens or 0, session, item.step, False) for item in checks if item.cause is Cause.UNSTATED]
+    sure = [CheckPlace(item.tokens or 0, session, item.step) for item in checks if item.cause is Cause.AUTOMATIC]
+    unsure = [
+        CheckPlace(item.tokens or 0, session, item.step, False) for item in checks if item.cause is Cause.UNSTATED
+    ]
     if unsure:
         _, _, left_out = bounds_of((passed,) if passed else (), [*sure, *unsure])
         doubtful = set(left_out)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch, joined
+from guard_core.corpus.bounds import Bounds, CheckPlace, RowKey, SessionStretch, joined
 
 
-class Change(msgspec.Struct, frozen=True):
+class ThresholdChange(msgspec.Struct, frozen=True):
     """The threshold of one agent, model and window is another from a session on. Tokens of the row's counter.
 
     `key` is that of the first session after the change, `version` the agent's in the last one before, `time` when the
@@ -24,8 +24,8 @@ class Change(msgspec.Struct, frozen=True):
     key: RowKey
     version: str
     time: float
-    before: Place
-    after: Place
+    before: CheckPlace
+    after: CheckPlace
     fell: bool
     former: tuple[int | None, int | None]
     limits: tuple[int | None, int | None]
@@ -42,11 +42,11 @@ class Change(msgspec.Struct, frozen=True):
         return self.rule_after < self.rule_before if self.fell else self.rule_after > self.rule_before
 
 
-class Changes(NamedTuple):
+class ThresholdChanges(NamedTuple):
     """Change points in order of time, and the sessions that could not be compared: without a time, and those that
     contradict themselves."""
 
-    changes: list[Change]
+    changes: list[ThresholdChange]
     undated: int
     inconsistent: list[str]
 
@@ -68,7 +68,7 @@ class _Segment:
         return True
 
 
-def changes_of(items: Iterable[SessionStretch]) -> Changes:
+def changes_of(items: Iterable[SessionStretch]) -> ThresholdChanges:
     """The change points of each agent, model and window, over all versions."""
     series: defaultdict[RowKey, list[SessionStretch]] = defaultdict(list)
     undated: set[str] = set()
@@ -78,7 +78,7 @@ def changes_of(items: Iterable[SessionStretch]) -> Changes:
         elif item.evidence.passed or item.evidence.fired():
             undated.add(item.session)
     inconsistent: list[str] = []
-    changes: list[Change] = []
+    changes: list[ThresholdChange] = []
     for key in sorted(series, key=repr):
         segments: list[_Segment] = []
         for item in sorted(series[key], key=_moment):
@@ -88,21 +88,21 @@ def changes_of(items: Iterable[SessionStretch]) -> Changes:
                 segments.append(_Segment(item))
         changes += [_change(*pair) for pair in pairwise(segments)]
     changes.sort(key=lambda change: (change.time, change.after))
-    return Changes(changes, len(undated), list(dict.fromkeys(inconsistent)))
+    return ThresholdChanges(changes, len(undated), list(dict.fromkeys(inconsistent)))
 
 
 def _moment(item: SessionStretch) -> tuple[float, str, int]:
     return item.started or 0.0, item.session, item.evidence.stretch.start
 
 
-def _change(before: _Segment, after: _Segment) -> Change:
+def _change(before: _Segment, after: _Segment) -> ThresholdChange:
     former, later = before.bounds, after.first.bounds
     fell = former.passed is not None and later.fired is not None and former.passed.tokens >= later.fired.tokens
     places = (former.passed, later.fired) if fell else (former.fired, later.passed)
     assert places[0] is not None
     assert places[1] is not None
     old, new = before.last.evidence, after.first.evidence
-    return Change(
+    return ThresholdChange(
         key=after.first.key,
         version=old.stretch.version,
         time=after.first.started or 0.0,

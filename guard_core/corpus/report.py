@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from guard_core.corpus.bounds import Place, RowKey, SessionStretch
-from guard_core.corpus.changes import Changes
+from guard_core.corpus.bounds import CheckPlace, RowKey, SessionStretch
+from guard_core.corpus.changes import ThresholdChanges
 from guard_core.corpus.rows import TriggerRow
 from guard_core.rules.evidence import Cause
 
 COMPACTION_COLUMNS = ("session", "title", "agent", "version", "model", "window", "step", "tokens", "cause", "time")
 
 
-def report(rows: Sequence[TriggerRow], changes: Changes, items: Iterable[SessionStretch]) -> dict[str, Any]:
+def report(rows: Sequence[TriggerRow], changes: ThresholdChanges, items: Iterable[SessionStretch]) -> dict[str, Any]:
     """All of it, with every compaction."""
     return {
         "rows": [_row(row) for row in rows],
@@ -49,7 +49,7 @@ def _row(row: TriggerRow) -> dict[str, Any]:
             {
                 **rule,
                 "contradicts": [
-                    {**_place(Place(*item["place"])), "fired": item["fired"]} for item in rule["contradicts"]
+                    {**_place(CheckPlace(*item["place"])), "fired": item["fired"]} for item in rule["contradicts"]
                 ],
             }
             for rule in values["rules"]
@@ -58,19 +58,19 @@ def _row(row: TriggerRow) -> dict[str, Any]:
             {**item, "above": _place_or_none(item["above"]), "at_most": _place_or_none(item["at_most"])}
             for item in values["clusters"]
         ],
-        "forced": [{**_place(Place(*item["place"])), "refused": item["refused"]} for item in values["forced"]],
+        "forced": [{**_place(CheckPlace(*item["place"])), "refused": item["refused"]} for item in values["forced"]],
     }
 
 
 def _change(values: dict[str, Any]) -> dict[str, Any]:
     key = RowKey(*values.pop("key"))
-    before, after = _place(Place(*values["before"])), _place(Place(*values["after"]))
+    before, after = _place(CheckPlace(*values["before"])), _place(CheckPlace(*values["after"]))
     return {**key._asdict(), "version_before": values.pop("version"), **values, "before": before, "after": after}
 
 
 def _place_or_none(values: list[Any] | None) -> Any:
-    return None if values is None else _place(Place(*values))
+    return None if values is None else _place(CheckPlace(*values))
 
 
-def _place(place: Place | None) -> Any:
+def _place(place: CheckPlace | None) -> Any:
     return None if place is None else {"tokens": place.tokens, "session": place.session, "step": place.step}

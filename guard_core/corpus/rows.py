@@ -11,23 +11,23 @@ import msgspec
 import numpy as np
 
 from guard_core.agent_versions import numbers
-from guard_core.corpus.bounds import Bounds, Place, RowKey, SessionStretch, joined
-from guard_core.corpus.obedience import State, obedience_of, stated_settings
+from guard_core.corpus.bounds import Bounds, CheckPlace, RowKey, SessionStretch, joined
+from guard_core.corpus.obedience import ObedienceState, obedience_of, stated_settings
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.ledger import Ints
 from guard_core.rules.base import Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.evidence import EVIDENCE, Cause, CompactionCheck
 from guard_core.rules.inference import Interval, general_variants
 from guard_core.rules.registry import AGENTS
-from guard_core.rules.settings import RuleSetting
+from guard_core.rules.settings import RuleNumber
 
 BY_LABEL = {agent.label: agent for agent in AGENTS}
 
 
-class Contradiction(msgspec.Struct, frozen=True):
+class RuleContradiction(msgspec.Struct, frozen=True):
     """A session that does not do what its rule says; `fired`: did the agent compact at this check."""
 
-    place: Place
+    place: CheckPlace
     fired: bool
 
 
@@ -40,12 +40,12 @@ class RuleTally(msgspec.Struct, frozen=True):
 
     formula: str
     threshold: int | None
-    stated: tuple[RuleSetting, ...]
+    stated: tuple[RuleNumber, ...]
     reason: str
     checks: Moment
     sessions: int
     obeys: tuple[str, ...]
-    contradicts: tuple[Contradiction, ...]
+    contradicts: tuple[RuleContradiction, ...]
     auto: int
     comparable: int
     agrees: int
@@ -54,7 +54,7 @@ class RuleTally(msgspec.Struct, frozen=True):
 class ForcedCompaction(msgspec.Struct, frozen=True):
     """A compaction after a refused request, or at `NEAR_MISS_SHARE` of the window or more."""
 
-    place: Place
+    place: CheckPlace
     refused: bool
 
 
@@ -62,8 +62,8 @@ class Cluster(msgspec.Struct, frozen=True):
     """Sessions of a row that one threshold explains, and what they prove of it; fields as of a TriggerRow."""
 
     sessions: tuple[str, ...]
-    above: Place | None
-    at_most: Place | None
+    above: CheckPlace | None
+    at_most: CheckPlace | None
     fired: int
     formula: Hypothesis | None
     explained: int
@@ -84,8 +84,8 @@ class TriggerRow(msgspec.Struct, frozen=True):
     key: RowKey
     sessions: tuple[str, ...]
     compactions: Mapping[Cause, int]
-    above: Place | None
-    at_most: Place | None
+    above: CheckPlace | None
+    at_most: CheckPlace | None
     contradiction: bool
     left_out: int
     fired: int
@@ -103,7 +103,9 @@ class TriggerRow(msgspec.Struct, frozen=True):
         return interval_of(self.key, self.above, self.at_most, contradiction=self.contradiction)
 
 
-def interval_of(key: RowKey, above: Place | None, at_most: Place | None, *, contradiction: bool = False) -> Interval:
+def interval_of(
+    key: RowKey, above: CheckPlace | None, at_most: CheckPlace | None, *, contradiction: bool = False
+) -> Interval:
     """Two bounds as an interval."""
     return Interval(
         start=0,
@@ -179,26 +181,26 @@ class _Group:
                 refused = check.cause is Cause.REFUSED
                 is_near = near and check.cause in EVIDENCE and (check.tokens or 0) >= near
                 if refused or is_near:
-                    yield ForcedCompaction(Place(check.tokens or 0, item.session, check.step), refused)
+                    yield ForcedCompaction(CheckPlace(check.tokens or 0, item.session, check.step), refused)
 
     def rules(self) -> Iterable[RuleTally]:
         """The rules of the sessions, those with stated settings first."""
-        groups: defaultdict[tuple[str, tuple[RuleSetting, ...]], list[int]] = defaultdict(list)
+        groups: defaultdict[tuple[str, tuple[RuleNumber, ...]], list[int]] = defaultdict(list)
         for place, item in enumerate(self.items):
             if (rule := item.evidence.rule) is not None:
                 groups[rule.formula, stated_settings(rule)].append(place)
         for (_, stated), places in sorted(groups.items(), key=lambda pair: (not pair[0][1], pair[0][0], pair[1])):
             yield self.tally(stated, places)
 
-    def tally(self, stated: tuple[RuleSetting, ...], places: list[int]) -> RuleTally:
+    def tally(self, stated: tuple[RuleNumber, ...], places: list[int]) -> RuleTally:
         """The sessions at these places beside the rule that they share."""
         obeying, contradicting = [], []
         for place in places:
             obedience = obedience_of(self.items[place])
-            if obedience.state is State.OBEYS:
+            if obedience.state is ObedienceState.OBEYS:
                 obeying.append(self.items[place].session)
-            elif obedience.state is State.CONTRADICTS and obedience.place is not None:
-                contradicting.append(Contradiction(obedience.place, obedience.fired))
+            elif obedience.state is ObedienceState.CONTRADICTS and obedience.place is not None:
+                contradicting.append(RuleContradiction(obedience.place, obedience.fired))
         rule = self.rule_at(places[0])
         return RuleTally(
             formula=rule.formula,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from guard_core.corpus.bounds import Place
-from guard_core.corpus.changes import Change
+from guard_core.corpus.bounds import CheckPlace
+from guard_core.corpus.changes import ThresholdChange
 from guard_core.corpus.rows import Cluster, RuleTally, TriggerRow, interval_of
 from guard_core.plural import counted
 from guard_core.rules.base import Moment, equation
 
-Namer = Callable[[Place], str]
+Namer = Callable[[CheckPlace], str]
 
 
 def evidence_words(row: TriggerRow, name: Namer) -> str:
@@ -64,7 +64,7 @@ def rule_words(tally: RuleTally) -> str:
     return equation(tally.threshold, tally.formula)
 
 
-def change_words(change: Change, name: Namer) -> str:
+def change_words(change: ThresholdChange, name: Namer) -> str:
     """From when the threshold is another one, and by which two checks that is known."""
     old, new = change.version, change.key.version
     version = f"version {new}" if old == new else f"version {new or 'not recorded'}, before it {old or 'not recorded'}"
@@ -83,7 +83,7 @@ def change_words(change: Change, name: Namer) -> str:
     return f"{start}: {checks}; {_rule_words(change)}"
 
 
-def _rule_words(change: Change) -> str:
+def _rule_words(change: ThresholdChange) -> str:
     before, after = (
         "none" if threshold is None else f"{threshold:,}" for threshold in (change.rule_before, change.rule_after)
     )

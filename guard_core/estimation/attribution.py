@@ -36,7 +36,7 @@ from guard_core.estimation.ratios import (
 )
 from guard_core.estimation.sharing import ASSUMED, SESSION, SHARED, TOTAL, USUAL, share_out
 from guard_core.estimation.unrecorded import usual_overhead
-from guard_core.ledger import Base, Ints, Ledger, prefix_sums
+from guard_core.ledger import CompactionBase, Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, has_beginning
 
@@ -345,7 +345,7 @@ def inserted_tokens(ledger: Ledger, tokens: Ints, overhead: int, guesses: Guesse
     return tuple(inserted)
 
 
-def _explained(guess: tuple[int, ...], missing: int, base: Base) -> tuple[int, ...]:
+def _explained(guess: tuple[int, ...], missing: int, base: CompactionBase) -> tuple[int, ...]:
     """The guesses scaled so that nothing is missing, between a half and INSERTED_ERROR more (or all that is sealed).
 
     What is missing beyond that is in no message of the file: it stays residual.

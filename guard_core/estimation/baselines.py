@@ -30,7 +30,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
-class Truncation:
+class ShrunkRequest:
     """A request smaller than the one before it, in tokens; `added` is an estimate of what the log grew by."""
 
     step: int
@@ -49,15 +49,15 @@ class Truncation:
         return self.after < DEEP * self.before
 
 
-def silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
+def silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     """The steps at which the recorded prompt falls while the log grew and no compaction is recorded."""
     if "silent truncations" not in ledger.derived:
         ledger.derived["silent truncations"] = _silent_truncations(ledger)
-    known: tuple[Truncation, ...] = ledger.derived["silent truncations"]
+    known: tuple[ShrunkRequest, ...] = ledger.derived["silent truncations"]
     return known
 
 
-def _silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
+def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     first, last = continued(ledger)
     recorded, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
     lexical = ledger.prefix("lexical_tokens")
@@ -70,7 +70,7 @@ def _silent_truncations(ledger: Ledger) -> tuple[Truncation, ...]:
     fallen &= ~np.isin(first, repeated_counts(ledger))  # a fall from a count that is another call's
     recounted = {change.step for change in count_changes(ledger)}
     return tuple(
-        Truncation(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
+        ShrunkRequest(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
         for row in np.flatnonzero(fallen & same_model)
         if int(last[row]) not in recounted
     )

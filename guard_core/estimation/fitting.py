@@ -11,7 +11,7 @@ from guard_core.costs import HAS_MEDIA, MODEL
 from guard_core.estimation.intervals import Intervals
 from guard_core.estimation.outputs import (
     LEAST_MEASURED,
-    Answers,
+    OutputEvidence,
     answers,
     believed,
     believed_at_once,
@@ -49,7 +49,7 @@ LACKING = 1_000.0
 DRIFT_TAIL = 10  # of so many errors in order, the first and the last count no more than their neighbour
 
 
-def measure(ledger: Ledger, amounts: Ints, start: Start | None = None) -> tuple[Intervals, Ratios, Answers]:
+def measure(ledger: Ledger, amounts: Ints, start: Start | None = None) -> tuple[Intervals, Ratios, OutputEvidence]:
     """The intervals of a session, the ratios fitted over them, and what outputs say of answers.
 
     Intervals that look like edits under the first fit are dropped and the ratios fitted again. The fit begins at
@@ -62,7 +62,7 @@ def measure(ledger: Ledger, amounts: Ints, start: Start | None = None) -> tuple[
     rest = without_answers(amounts, output)
     other = _believed(ledger, intervals, output, (amounts, rest), ratios, start)
     if other is None:
-        return intervals, ratios, Answers.unknown(ledger)
+        return intervals, ratios, OutputEvidence.unknown(ledger)
     says = answers(ledger, amounts, other, every)
     grown = every.grown(says.dropped_between(every.first, every.last))
     edited = grown.edited(grown.totals(says.over(other.estimates(amounts, ledger.events["tool"]))))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 LONGEST_NAME = 200  # characters; names in recordings are hostile text
 
 
-class Family(NamedTuple):
+class ModelFamily(NamedTuple):
     """`level`: tokens of its text by those of Claude up to Opus 4.6. `drops_reasoning`: are requests counted without
     the reasoning of the user's earlier turns."""
 
@@ -24,10 +24,10 @@ class Family(NamedTuple):
 # thinking"): from Opus 4.5 and Sonnet 4.6 on, that of earlier turns is kept. In public recordings of Claude Code the
 # first prompt of a turn lacks 1.75 times the reasoning estimated for the turn before with Sonnet 4.5 (median of 31; it
 # was estimated at 0.8 tokens per lexical token, and shows only in part), and 0.1 times or less with later models (80).
-CLAUDE_3_TO_4 = Family(1.0, drops_reasoning=True)
-CLAUDE_4_5 = Family(1.0, drops_reasoning=False)
-CLAUDE_4_7 = Family(1.38, drops_reasoning=False)
-OPENAI = Family(0.75, drops_reasoning=False)
+CLAUDE_3_TO_4 = ModelFamily(1.0, drops_reasoning=True)
+CLAUDE_4_5 = ModelFamily(1.0, drops_reasoning=False)
+CLAUDE_4_7 = ModelFamily(1.38, drops_reasoning=False)
+OPENAI = ModelFamily(0.75, drops_reasoning=False)
 
 _FAMILIES = (
     (re.compile(r"claude-(?:fable|mythos|(?:opus|sonnet|haiku)-(?:[5-9]|4[-.][789])(?!\d))"), CLAUDE_4_7),
@@ -38,7 +38,7 @@ _FAMILIES = (
 
 
 @lru_cache(maxsize=1_024)
-def family_of(model: str) -> Family | None:
+def family_of(model: str) -> ModelFamily | None:
     """The family that a model's name says, whatever routers and clouds write in front of it; None for others."""
     name = model.lower()[:LONGEST_NAME]
     return next((family for pattern, family in _FAMILIES if pattern.search(name)), None)

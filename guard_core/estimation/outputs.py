@@ -46,7 +46,7 @@ class Habit(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Answers:
+class OutputEvidence:
     """What outputs say: `tokens` per event in later prompts (-1: nothing), and what each step no longer sends. `habit`
     is None where outputs are not believed."""
 
@@ -55,7 +55,7 @@ class Answers:
     habit: Habit | None = None
 
     @classmethod
-    def unknown(cls, ledger: Ledger) -> Answers:
+    def unknown(cls, ledger: Ledger) -> OutputEvidence:
         """Nothing is said."""
         return cls(np.full(ledger.event_count, -1, dtype=np.int64), np.zeros(ledger.step_count, dtype=np.int64))
 
@@ -111,7 +111,7 @@ def size_of(error: Floats) -> float:
     return float(np.cumsum(np.minimum(np.abs(error), LARGEST_ERROR))[-1]) if len(error) else 0.0
 
 
-def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> Answers:
+def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> OutputEvidence:
     """What outputs that are believed say, over `every` interval of the session.
 
     Answers without a recorded output cost their estimate and what the others usually cost beyond theirs.
@@ -124,9 +124,9 @@ def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> 
     return spoken.answers(ledger, Habit(usual, share if share >= LEAST_DROP else 0.0))
 
 
-def answers_by(ledger: Ledger, amounts: Ints, ratios: Ratios, habit: Habit | None) -> Answers:
+def answers_by(ledger: Ledger, amounts: Ints, ratios: Ratios, habit: Habit | None) -> OutputEvidence:
     """What outputs say by what was learnt before."""
-    return _Spoken.of(ledger, amounts, ratios).answers(ledger, habit) if habit else Answers.unknown(ledger)
+    return _Spoken.of(ledger, amounts, ratios).answers(ledger, habit) if habit else OutputEvidence.unknown(ledger)
 
 
 @dataclass(frozen=True)
@@ -143,16 +143,16 @@ class _Spoken:
         whole, visible = _priced(amounts, ratios, range(MESSAGE)), _priced(amounts, ratios, _VISIBLE)
         return cls(written(ledger), whole, visible, float(ratios.kinds[MESSAGE]))
 
-    def answers(self, ledger: Ledger, habit: Habit) -> Answers:
+    def answers(self, ledger: Ledger, habit: Habit) -> OutputEvidence:
         is_answer, visible = _answering(ledger), self.visible
         full = np.where(self.output >= 0, self.output, np.maximum(self.whole + habit.usual, visible))
         tokens = np.where(is_answer, np.rint(full + self.message), -1).astype(np.int64)
         if not habit.share:
-            return Answers(tokens, np.zeros(ledger.step_count, dtype=np.int64), habit)
+            return OutputEvidence(tokens, np.zeros(ledger.step_count, dtype=np.int64), habit)
         unseen = np.rint(np.where(is_answer, np.maximum(full - visible, 0.0), 0.0)).astype(np.int64)
         before = _reasoning_before(ledger, unseen)
         dropped = np.rint(before * habit.share).astype(np.int64)
-        return Answers(np.where(is_answer, tokens - _unsent(ledger, unseen), -1), dropped, habit)
+        return OutputEvidence(np.where(is_answer, tokens - _unsent(ledger, unseen), -1), dropped, habit)
 
 
 def _answering(ledger: Ledger) -> NDArray[np.bool_]:
@@ -204,7 +204,7 @@ def _reasoning_before(ledger: Ledger, unseen: Ints) -> Ints:
     return before
 
 
-def _share_dropped(ledger: Ledger, says: Answers, every: Intervals, expected: Floats) -> float:
+def _share_dropped(ledger: Ledger, says: OutputEvidence, every: Intervals, expected: Floats) -> float:
     """The share of the reasoning of earlier turns that is missing in prompts; the agent's habit where none was seen."""
     dropped = says.dropped_between(every.first, every.last)
     missing = np.clip(np.rint(expected).astype(np.int64) - every.tokens, 0, dropped)

@@ -32,7 +32,7 @@ PROVIDER, MODELLED, ASSUMED = 1, 2, 3
 MOST_NOTES = 5  # silent truncations that are named one by one
 
 
-class Counted(NamedTuple):
+class RequestCount(NamedTuple):
     """The provider's count of one request. `reported`: does the agent (and its policy) get to see it."""
 
     tokens: int  # -1: not known
@@ -51,7 +51,7 @@ class CountedRun(NamedTuple):
 class Usage(Protocol):
     """A model of the provider for one session."""
 
-    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
         """The count of the request `view` sent at `step`, whose heuristic estimate (all of it) is `heuristic`."""
         ...
 
@@ -77,7 +77,7 @@ def counts_of(usage: Usage, steps: Ints, views: ViewColumns, heuristics: Ints) -
     return CountedRun(next(integers), np.array(reported, dtype=np.bool_), next(integers))
 
 
-class Growing(NamedTuple):
+class GrowingRequests(NamedTuple):
     """Requests at some steps that begin with `head` and the first `filled` of the `segments`, and then have the events
     from `kept_from` to `stop` (an entry per step)."""
 
@@ -89,7 +89,7 @@ class Growing(NamedTuple):
     stop: Ints
 
 
-def growing_counts(usage: Usage, requests: Growing, heuristics: Ints) -> CountedRun | None:
+def growing_counts(usage: Usage, requests: GrowingRequests, heuristics: Ints) -> CountedRun | None:
     """The counts of requests of which each begins with more of the same; None where they cannot be had at once."""
     growing = getattr(usage, "growing", None)
     counted: CountedRun | None = growing(requests, heuristics) if growing is not None else None
@@ -106,8 +106,8 @@ class RatioUsage:
     ratio: float
     reported_from: int = 0
 
-    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
-        return Counted(int(heuristic * self.ratio), step >= self.reported_from, 2)
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
+        return RequestCount(int(heuristic * self.ratio), step >= self.reported_from, 2)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         tokens = (heuristics * self.ratio).astype(np.int64)
@@ -119,7 +119,7 @@ class RatioUsage:
         tokens = (heuristics * self.ratio).astype(np.int64)
         return CountedRun(tokens, steps >= self.reported_from, np.full(len(steps), MODELLED, dtype=np.int64))
 
-    def growing(self, requests: Growing, heuristics: Ints) -> CountedRun:
+    def growing(self, requests: GrowingRequests, heuristics: Ints) -> CountedRun:
         """As `growing_counts`."""
         tokens = (heuristics * self.ratio).astype(np.int64)
         reported = requests.steps >= self.reported_from
@@ -146,7 +146,7 @@ class AttributedUsage:
         """What requests are anchored at."""
         return Anchors.of(self.ledger, self.attribution)
 
-    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
         recorded: int = self.ledger.steps["prompt_tokens"].item(step)
         sums = self._sums(view)
         if self._is_replaced(sums):
@@ -155,9 +155,9 @@ class AttributedUsage:
             plain = self._plain.of(view)
             same = recorded > 0 and self._same(step, plain, epoch)
             if same and not sums.formed:
-                return Counted(recorded, True, PROVIDER)
+                return RequestCount(recorded, True, PROVIDER)
             tokens = recorded if same else self._price(step, view, plain, sums, epoch)[0]
-        return Counted(max(0, tokens - sums.saved), recorded > 0, self._source)
+        return RequestCount(max(0, tokens - sums.saved), recorded > 0, self._source)
 
     def many(self, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun | None:
         """As `one`, for views without messages of the recording; None where a recorded compaction left what a view of a
@@ -185,7 +185,7 @@ class AttributedUsage:
         source = np.where(as_it_is, PROVIDER, self._source)
         return CountedRun(np.where(as_it_is, recorded, np.maximum(modelled, 0)), recorded > 0, source)
 
-    def growing(self, requests: Growing, heuristics: Ints) -> CountedRun | None:
+    def growing(self, requests: GrowingRequests, heuristics: Ints) -> CountedRun | None:
         """As `growing_counts`, for spans of the log as it is and messages that a policy wrote."""
         steps, head, segments, filled, kept_from, at = requests
         first, sums = int(kept_from[0]), self._sums(head)

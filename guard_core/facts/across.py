@@ -11,7 +11,7 @@ import numpy as np
 from guard_core.costs import CALL, RESULT
 from guard_core.events import Event
 from guard_core.facts.going_on import says_to_go_on
-from guard_core.facts.lanes import Search, Snippet, State
+from guard_core.facts.lanes import Search, Snippet, SnippetState
 from guard_core.facts.proposals import TODO
 from guard_core.facts.todos import Todos
 from guard_core.findings.first_words import first_words
@@ -29,9 +29,9 @@ class Crossing(msgspec.Struct, frozen=True):
     asked), and in the request after it."""
 
     snippet: Snippet
-    before: State
-    given: State | None
-    after: State
+    before: SnippetState
+    given: SnippetState | None
+    after: SnippetState
 
     @property
     def is_worse(self) -> bool:
@@ -55,7 +55,7 @@ def crossings(search: Search, views: Views) -> tuple[Crossing, ...]:
     after = search.states_in(views.after, views.after_epoch)
     given = [None] * len(before) if not views.given else search.states_in(views.given, views.before_epoch)
     rows = (Crossing(*row) for row in zip(search.snippets, before, given, after, strict=True))
-    return tuple(sorted((row for row in rows if row.before is not State.GONE), key=lambda row: -row.after))
+    return tuple(sorted((row for row in rows if row.before is not SnippetState.GONE), key=lambda row: -row.after))
 
 
 def calls_without_result(ledger: Ledger, at: int) -> int:

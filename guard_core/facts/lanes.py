@@ -36,7 +36,7 @@ Bits = NDArray[np.uint8]
 IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_OTHER_LANGUAGE, IN_DARK = 1, 2, 4, 8, 16  # what a segment holds of a snippet
 
 
-class State(IntEnum):
+class SnippetState(IntEnum):
     """What a request holds of a snippet; the best of what its messages do."""
 
     NOT_YET = 0  # no request so far can have had it; nothing is a paraphrase of what was not said yet
@@ -48,17 +48,17 @@ class State(IntEnum):
     GONE = 6
 
 
-HELD = (State.VERBATIM, State.QUOTED, State.PARAPHRASED)
-UNSURE = (State.TRANSLATED, State.UNKNOWN)
+HELD = (SnippetState.VERBATIM, SnippetState.QUOTED, SnippetState.PARAPHRASED)
+UNSURE = (SnippetState.TRANSLATED, SnippetState.UNKNOWN)
 # In words, for people and in JSON.
 STATE_WORDS = {
-    State.NOT_YET: "not yet said",
-    State.VERBATIM: "verbatim",
-    State.QUOTED: "quoted in the summary",
-    State.PARAPHRASED: "paraphrased in the summary",
-    State.TRANSLATED: "perhaps translated: summary in another language",
-    State.UNKNOWN: "unknown: summary not readable",
-    State.GONE: "gone",
+    SnippetState.NOT_YET: "not yet said",
+    SnippetState.VERBATIM: "verbatim",
+    SnippetState.QUOTED: "quoted in the summary",
+    SnippetState.PARAPHRASED: "paraphrased in the summary",
+    SnippetState.TRANSLATED: "perhaps translated: summary in another language",
+    SnippetState.UNKNOWN: "unknown: summary not readable",
+    SnippetState.GONE: "gone",
 }
 
 
@@ -80,14 +80,14 @@ class Snippet(msgspec.Struct, frozen=True):
         return not is_name and says_something(self.text) and may_translate(summary, self.text)
 
 
-class Change(msgspec.Struct, frozen=True):
+class SnippetChange(msgspec.Struct, frozen=True):
     """Where the state of a snippet changes: at `step`, from `before` to `after`. `compaction` is the one that this is
     the first request after, counted from 0 among those of the side; -1: none (of several see `Search._compaction`).
     `event` is the message that brought the words into the request; -1: no new message did."""
 
     step: int
-    before: State
-    after: State
+    before: SnippetState
+    after: SnippetState
     compaction: int
     event: int = -1
 
@@ -101,15 +101,15 @@ class Lane(msgspec.Struct, frozen=True):
 
     snippet: Snippet
     steps: int
-    changes: tuple[Change, ...]
+    changes: tuple[SnippetChange, ...]
     messages: int
     read_again: tuple[int, ...] = ()
     read_again_tokens: int = 0
     fell_at: int = -1
 
-    def runs(self) -> Iterator[tuple[int, int, State]]:
+    def runs(self) -> Iterator[tuple[int, int, SnippetState]]:
         """Steps from (inclusive) and to (exclusive) with one state, in order, without gaps."""
-        start, state = 0, State.NOT_YET
+        start, state = 0, SnippetState.NOT_YET
         for change in self.changes:
             if change.step > start:
                 yield start, change.step, state
@@ -118,9 +118,9 @@ class Lane(msgspec.Struct, frozen=True):
             yield start, self.steps, state
 
     @property
-    def last_state(self) -> State:
+    def last_state(self) -> SnippetState:
         """The state in the last request."""
-        return self.changes[-1].after if self.changes else State.NOT_YET
+        return self.changes[-1].after if self.changes else SnippetState.NOT_YET
 
     @property
     def last_step(self) -> int:
@@ -130,30 +130,36 @@ class Lane(msgspec.Struct, frozen=True):
     @property
     def last_verbatim(self) -> int:
         """The last request that has it in a message of the log; -1: none has."""
-        return max((stop - 1 for _, stop, state in self.runs() if state is State.VERBATIM), default=-1)
+        return max((stop - 1 for _, stop, state in self.runs() if state is SnippetState.VERBATIM), default=-1)
 
     @property
-    def lost(self) -> Change | None:
+    def lost(self) -> SnippetChange | None:
         """The last of the losses; None where the last request has it."""
         return self.losses[-1] if self.losses and self.last_state not in HELD else None
 
     @property
-    def losses(self) -> tuple[Change, ...]:
+    def losses(self) -> tuple[SnippetChange, ...]:
         """Every change after which the next request is not known to have it. Where only a summary that cannot be read
         or compared may have had it for a while, the loss is where no request can have it any more."""
-        losses: list[Change] = []
+        losses: list[SnippetChange] = []
         for change in self.changes:
-            if change.after is State.GONE and losses and losses[-1].after in UNSURE:
+            if change.after is SnippetState.GONE and losses and losses[-1].after in UNSURE:
                 losses[-1] = change
-            elif change.after is State.GONE or (change.before in HELD and change.after not in HELD):
+            elif change.after is SnippetState.GONE or (change.before in HELD and change.after not in HELD):
                 losses.append(change)
         return tuple(losses)
 
 
 def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
     """Lanes in the order in which people look at them: lost, unknown, in a summary only, lost for a while, held."""
-    worst = (State.GONE, State.UNKNOWN, State.TRANSLATED, State.PARAPHRASED, State.QUOTED)
-    rank = {**{state: place for place, state in enumerate(worst)}, State.VERBATIM: 6}
+    worst = (
+        SnippetState.GONE,
+        SnippetState.UNKNOWN,
+        SnippetState.TRANSLATED,
+        SnippetState.PARAPHRASED,
+        SnippetState.QUOTED,
+    )
+    rank = {**{state: place for place, state in enumerate(worst)}, SnippetState.VERBATIM: 6}
     return tuple(sorted(lanes, key=lambda lane: 5 if lane.losses and not lane.lost else rank.get(lane.last_state, 7)))
 
 
@@ -205,8 +211,14 @@ def places_of(snippets: Sequence[Snippet], events: Iterable[tuple[int, Event]]) 
 def _states(held: Bits) -> NDArray[np.int8]:
     """The best that the bits of each snippet say."""
     bits = (IN_MESSAGE, IN_SUMMARY, IN_OTHER_WORDS, IN_OTHER_LANGUAGE, IN_DARK)
-    best = (State.VERBATIM, State.QUOTED, State.PARAPHRASED, State.TRANSLATED, State.UNKNOWN)
-    return np.select([(held & bit) > 0 for bit in bits], best, State.GONE).astype(np.int8)
+    best = (
+        SnippetState.VERBATIM,
+        SnippetState.QUOTED,
+        SnippetState.PARAPHRASED,
+        SnippetState.TRANSLATED,
+        SnippetState.UNKNOWN,
+    )
+    return np.select([(held & bit) > 0 for bit in bits], best, SnippetState.GONE).astype(np.int8)
 
 
 @dataclass
@@ -227,29 +239,29 @@ class Search:
         states = self.states()
         return tuple(self._lane(row, states[row]) for row in range(len(self.snippets)))
 
-    def states_in(self, view: View, epoch: int) -> list[State]:
+    def states_in(self, view: View, epoch: int) -> list[SnippetState]:
         """The state of every snippet in one request; `epoch` says whose inserted messages it means (-1: none)."""
         values = _states(self._held(view, epoch)).tolist()
         system = set(self._in_system)
-        return [State.VERBATIM if row in system else State(value) for row, value in enumerate(values)]
+        return [SnippetState.VERBATIM if row in system else SnippetState(value) for row, value in enumerate(values)]
 
     def states(self) -> NDArray[np.int8]:
         """The state of every snippet at every step: a row each."""
         at = self.sent.ledger.steps["at"]
-        states = np.full((len(self.snippets), len(at)), State.GONE, dtype=np.int8)
+        states = np.full((len(self.snippets), len(at)), SnippetState.GONE, dtype=np.int8)
         runs = list(self._runs())
         best = _states(np.array([self._held(run.head.view, run.epoch) for run in runs], dtype=np.uint8))
         for run, states_before in zip(runs, best, strict=True):
             first = np.array([self._first(row, run.head) for row in range(len(self.snippets))], dtype=np.int64)
             steps = slice(run.start, run.stop)
             behind = at[steps][None, :] > first[:, None]
-            states[:, steps] = np.where(behind, np.int8(State.VERBATIM), states_before[:, None])
+            states[:, steps] = np.where(behind, np.int8(SnippetState.VERBATIM), states_before[:, None])
         is_in_log = at[None, :] > np.array([snippet.event for snippet in self.snippets], dtype=np.int64)[:, None]
         logged = np.array([events[0] if len(events) else self.sent.ledger.event_count for events in self.places])
         may_know = np.isin(states, UNSURE) & (at[None, :] > logged[:, None])  # no summary has what was not said yet
-        known = may_know | np.isin(states, HELD) & (is_in_log | (states != State.PARAPHRASED))
-        states[~np.logical_or.accumulate(known, axis=1)] = State.NOT_YET
-        states[self._in_system, :] = State.VERBATIM
+        known = may_know | np.isin(states, HELD) & (is_in_log | (states != SnippetState.PARAPHRASED))
+        states[~np.logical_or.accumulate(known, axis=1)] = SnippetState.NOT_YET
+        states[self._in_system, :] = SnippetState.VERBATIM
         return states
 
     @cached_property
@@ -384,17 +396,17 @@ class Search:
     def _lane(self, row: int, states: NDArray[np.int8]) -> Lane:
         at, tokens = self.sent.ledger.steps["at"], self.sent.facts.attribution.tokens
         flags = self.sent.ledger.events["flags"]
-        before = np.concatenate([[State.NOT_YET], states[:-1]]) if len(states) else states
+        before = np.concatenate([[SnippetState.NOT_YET], states[:-1]]) if len(states) else states
         changes, again = [], []
         for step in np.flatnonzero(states != before).tolist():
-            old, new = State(int(before[step])), State(int(states[step]))
+            old, new = SnippetState(int(before[step])), SnippetState(int(states[step]))
             event = -1
-            if new is State.VERBATIM:
+            if new is SnippetState.VERBATIM:
                 since = int(at[step - 1]) if step else 0
                 event = next((item for item in self.places[row].tolist() if since <= item < int(at[step])), -1)
-            if event >= 0 and old is not State.NOT_YET and flags[event] & HAS_RESULT:
+            if event >= 0 and old is not SnippetState.NOT_YET and flags[event] & HAS_RESULT:
                 again.append(event)
-            changes.append(Change(step, old, new, self._compaction(row, step, new), event))
+            changes.append(SnippetChange(step, old, new, self._compaction(row, step, new), event))
         return Lane(
             self.snippets[row],
             len(states),
@@ -418,11 +430,11 @@ class Search:
         )
         return step if is_open else -1
 
-    def _compaction(self, row: int, step: int, state: State) -> int:
+    def _compaction(self, row: int, step: int, state: SnippetState) -> int:
         """The compaction, counted from 0, that a step is the first after; -1: none. Of several before one call it is,
         for a snippet that is gone, the one since which no history that can be read has it."""
         item = self._fired.get(step)
-        if item is None or item.counted is None or state is not State.GONE:
+        if item is None or item.counted is None or state is not SnippetState.GONE:
             return -1 if item is None else item.index
         lost, bases = item.index, self.sent.ledger.bases
         until = bases[item.counted.place].at
@@ -431,7 +443,7 @@ class Search:
             left = self.states_in((*base.view, Span(base.at, until)), replaced.place)[row]
             if left in HELD:
                 break
-            lost, until = index if left is State.GONE else lost, base.at
+            lost, until = index if left is SnippetState.GONE else lost, base.at
         return lost
 
     @cached_property

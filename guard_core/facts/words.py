@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guard_core.facts.instructions import LEAST_WORDS, REQUEST, RULE
-from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Change, Lane, State
+from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Lane, SnippetChange, SnippetState
 from guard_core.facts.texts import (
     AGREES,
     AGREES_HELD_OUT,
@@ -70,21 +70,21 @@ METHOD = (
 )
 
 
-_UNREAD = {State.UNKNOWN: "whose text is unknown", State.TRANSLATED: "in another language"}
+_UNREAD = {SnippetState.UNKNOWN: "whose text is unknown", SnippetState.TRANSLATED: "in another language"}
 
 
-def change_words(change: Change, steps: int) -> str:
+def change_words(change: SnippetChange, steps: int) -> str:
     """What happened at one change of a lane, as a clause without its subject."""
     where = at_step(change.step)
     by = f" ({compactions_words([change.compaction])})" if change.compaction >= 0 else ""
-    if change.before is State.NOT_YET and change.after in UNSURE:
+    if change.before is SnippetState.NOT_YET and change.after in UNSURE:
         return f"in no message that was sent; from {where} on{by} only a summary {_UNREAD[change.after]} can hold it"
-    if change.before is State.NOT_YET:
+    if change.before is SnippetState.NOT_YET:
         return f"first in the request of step {change.step + 1:,}"
-    if change.after is State.VERBATIM:
+    if change.after is SnippetState.VERBATIM:
         message = f" with message {change.event + 1:,}" if change.event >= 0 else ""
         return f"back at {where}{message}{by}"
-    if change.after is State.GONE:
+    if change.after is SnippetState.GONE:
         return f"lost at {where}{by}{' at the latest' if change.before in UNSURE else ''}"
     if change.after in UNSURE:
         return f"left at {where}{by}; only a summary {_UNREAD[change.after]} can hold it"
@@ -104,7 +104,11 @@ def outcome_words(lane: Lane) -> str:
     if lane.fell_at >= 0:
         return f"unknown since the recorded prompt fell at {at_step(lane.fell_at)}; no message has brought it again"
     back = f"lost and back {counted(len(lane.losses), 'time')}" if lane.losses else ""
-    held = "in the last request" if lane.last_state is State.VERBATIM else change_words(lane.changes[-1], lane.steps)
+    held = (
+        "in the last request"
+        if lane.last_state is SnippetState.VERBATIM
+        else change_words(lane.changes[-1], lane.steps)
+    )
     return ", ".join(filter(None, (held, back)))
 
 
@@ -161,12 +165,12 @@ def summary_words(lanes: tuple[Lane, ...]) -> str:
     rules = [lane for lane in lanes if lane.snippet.kind in (RULE, REQUEST)]
     if not rules:
         return "No sentence of a user or of the system prompt was recognised as an instruction."
-    lost = [lane for lane in rules if lane.lost is not None and lane.last_state is State.GONE]
+    lost = [lane for lane in rules if lane.lost is not None and lane.last_state is SnippetState.GONE]
     unknown, translated = (
-        sum(lane.last_state is state for lane in rules) for state in (State.UNKNOWN, State.TRANSLATED)
+        sum(lane.last_state is state for lane in rules) for state in (SnippetState.UNKNOWN, SnippetState.TRANSLATED)
     )
     fallen = [lane for lane in rules if lane.fell_at >= 0]
-    paraphrased = sum(lane.last_state is State.PARAPHRASED for lane in rules if lane.fell_at < 0)
+    paraphrased = sum(lane.last_state is SnippetState.PARAPHRASED for lane in rules if lane.fell_at < 0)
     held = sum(lane.last_state in HELD for lane in rules) - len(fallen) - paraphrased
     fates = {
         "only paraphrased": paraphrased,

@@ -9,7 +9,7 @@ from guard_core.counts import (
     CompactionCounts,
     CountedCompaction,
     Peak,
-    Requests,
+    RequestTokens,
     counted_compactions,
     requests_of,
 )
@@ -43,8 +43,8 @@ __all__ = [
     "Finding",
     "Fired",
     "Peak",
+    "RequestTokens",
     "RequestWords",
-    "Requests",
     "Verdict",
     "conclusions",
     "counted_compactions",

@@ -129,7 +129,7 @@ class _Kept:
         return event in written or (place >= 0 and event < stops[place])
 
 
-class Run(NamedTuple):
+class RepeatedCalls(NamedTuple):
     """Calls that were made again and again, one behind the other, with the results that they had: the steps of the
     first and the last of them, how many different ones in their order (`cycle`), and how often each was made."""
 
@@ -165,7 +165,7 @@ def repeated_words(numbers: dict[str, Any]) -> str:
     return f"The same {numbers['cycle']:,} calls were made {times} turn, with the same results ({where})"
 
 
-def _runs_of_calls(facts: Facts) -> Iterator[Run]:
+def _runs_of_calls(facts: Facts) -> Iterator[RepeatedCalls]:
     """The same results to the same calls, in a row or in turn; of a run of one, no run of two is made."""
     parts, steps = facts.ledger.parts, facts.ledger.steps
     rows = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0))
@@ -182,7 +182,7 @@ def _runs_of_calls(facts: Facts) -> Iterator[Run]:
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             rounds, ones = (stop - start) // cycle + 1, kinds[start : start + cycle]
             if not _repeats_itself(ones) and sizes[start : start + cycle].max() >= LEAST_RESULT_BYTES:
-                yield Run(int(called_at[start]), int(called_at[start + rounds * cycle - 1]), cycle, rounds)
+                yield RepeatedCalls(int(called_at[start]), int(called_at[start + rounds * cycle - 1]), cycle, rounds)
 
 
 def _repeats_itself(kinds: Ints) -> bool:

@@ -12,7 +12,7 @@ from guard_core.ledger import Ints
 from guard_core.rules import Explanation
 from guard_core.rules.registry import agent_of
 from guard_core.sessions import ANSWER_LIMIT, Provenance, Session, Sourced
-from guard_core.windows.models import Answers, holds_answers
+from guard_core.windows.models import ModelAnswers, holds_answers
 
 LONGEST, REQUESTS, SETTING, DEFAULT = "longest", "requests", "setting", "default"  # where the number of tokens is from
 
@@ -45,7 +45,7 @@ class AnswerRoom(NamedTuple):
 
 def answer_room(
     session: Session,
-    answers: Mapping[str, Answers],
+    answers: Mapping[str, ModelAnswers],
     explanation: Explanation,
     typed: Mapping[str, str],
     window: Sourced,

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from guard_core import defaults
 from guard_core.columns import narrowed
 from guard_core.costs import SYSTEM
-from guard_core.counts import CompactionCounts, CountedCompaction, Requests, counted_compactions, requests_of
+from guard_core.counts import CompactionCounts, CountedCompaction, RequestTokens, counted_compactions, requests_of
 from guard_core.estimation.attribution import Attribution, attribute
-from guard_core.estimation.baselines import Truncation, grown_by_bytes, repeated_counts, silent_truncations
+from guard_core.estimation.baselines import ShrunkRequest, grown_by_bytes, repeated_counts, silent_truncations
 from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.findings.tasks import task_column
-from guard_core.ledger import Base, Ints, Ledger
+from guard_core.ledger import CompactionBase, Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.rules import Explanation, explain
@@ -34,7 +34,7 @@ from guard_core.triggers import is_forced
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
-from guard_core.windows.models import Answers, answers_of, main_model
+from guard_core.windows.models import ModelAnswers, answers_of, main_model
 from guard_core.windows.request_limits import NO_LIMIT, RequestLimits
 from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows, undoubted
 
@@ -119,7 +119,7 @@ class Facts:
         return counted_compactions(self.session, self.ledger.steps["at"])
 
     @cached_property
-    def requests(self) -> Requests:
+    def requests(self) -> RequestTokens:
         """The requests that were really sent."""
         return requests_of(self.ledger, self.attribution)
 
@@ -129,7 +129,7 @@ class Facts:
         return np.array(other_windows(self.session, self.answers), dtype=np.int64)
 
     @cached_property
-    def answers(self) -> dict[str, Answers]:
+    def answers(self) -> dict[str, ModelAnswers]:
         """What the calls of each model say."""
         return answers_of(self.session)
 
@@ -250,7 +250,7 @@ class Facts:
         return self.is_uncounted and bool(session.prompt_tokens_total) and session.mean_prompt_tokens is None
 
     @cached_property
-    def falls(self) -> tuple[Truncation, ...]:
+    def falls(self) -> tuple[ShrunkRequest, ...]:
         """Where the recorded prompt falls though the log grew and no compaction is recorded."""
         return silent_truncations(self.ledger) if self.ledger.usage_ratio is None else ()
 
@@ -426,7 +426,7 @@ class Facts:
         return views, [self.usage.one(*row).tokens for row in rows]
 
     def _recorded(self, index: int, item: CountedCompaction) -> Fired:
-        base: Base = self.ledger.bases[item.place]
+        base: CompactionBase = self.ledger.bases[item.place]
         sums = self.grown_at(np.array([base.at, self.ledger.steps["at"][item.step]]))
         added = max(0, int(sums[1] - sums[0]))  # a count that the recorder made before the compaction lacks it
         before = base.tokens_before + added if base.tokens_before > 0 else self.grown_to(item.step)

@@ -153,7 +153,7 @@ def silent_truncation(case: Case) -> list[Finding]:
     return [Finding("silent_truncation", WARNING, worst.step, sentence, numbers, (), steps, len(falls))]
 
 
-class Clearing(NamedTuple):
+class ResultClearing(NamedTuple):
     """What a request has less of tool results than the one before, by an edit and no compaction: how many messages,
     bytes by their texts, and prompt tokens, estimated by the share of their bytes that is gone. `again` of these
     messages had been shorter before than in the log already. `recorded`: the file has a record of the edit."""
@@ -166,7 +166,7 @@ class Clearing(NamedTuple):
     recorded: bool
 
 
-def clearings(facts: Facts) -> tuple[Clearing, ...]:
+def clearings(facts: Facts) -> tuple[ResultClearing, ...]:
     """Where older results are cleared or shortened, as the file records, or in the requests alone; the latter by at
     least LEAST_CLEARED tokens in all."""
     ledger, session, attributed = facts.ledger, facts.session, facts.attribution.tokens
@@ -190,12 +190,12 @@ def clearings(facts: Facts) -> tuple[Clearing, ...]:
             left |= {event: sizes[event] for event in saved}
             shares = {event: size / int(ledger.events["bytes"][event]) for event, size in saved.items()}
             tokens = sum(int(attributed[event]) * share for event, share in shares.items())
-            cleared.append(Clearing(step, len(saved), again, sum(saved.values()), round(tokens), recorded))
+            cleared.append(ResultClearing(step, len(saved), again, sum(saved.values()), round(tokens), recorded))
     enough = any(item.recorded for item in cleared) or sum(item.tokens for item in cleared) >= LEAST_CLEARED
     return tuple(cleared) if enough else ()
 
 
-def clearing_words(item: Clearing) -> str:
+def clearing_words(item: ResultClearing) -> str:
     """What was cleared before one step, as a clause."""
     again = f", {item.again:,} of them once more" if item.again else ""
     return (

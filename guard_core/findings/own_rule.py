@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from guard_core.findings.claims import INFO, LISTED, RULE_DEFAULTS, WARNING, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.words import at_step, counted, window_assumptions
-from guard_core.rules import Agreement, Interval, OwnRule, RuleSetting, Stretch
+from guard_core.rules import Agreement, Interval, OwnRule, RuleNumber, Stretch
 from guard_core.rules.agreement import count_below, or_failed
 from guard_core.rules.inference import bound_words
 from guard_core.rules.registry import agent_of
@@ -129,7 +129,7 @@ def _uncounted(case: Case) -> tuple[int, int]:
     return sum(item.decision_tokens is None for item in automatic), len(automatic)
 
 
-def _never_acts(case: Case, ruled: _Ruled, typed: RuleSetting, numbers: dict[str, Any]) -> Finding:
+def _never_acts(case: Case, ruled: _Ruled, typed: RuleNumber, numbers: dict[str, Any]) -> Finding:
     """A value that a person stated, and that the recording contradicts."""
     rule, value = ruled.rule, typed.value or 0.0
     numbers = {**numbers, "setting": typed.name, "value": int(value) if float(value).is_integer() else value}

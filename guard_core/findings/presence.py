@@ -23,7 +23,7 @@ from guard_core.facts.todos import Todo, all_todo_events, open_at
 from guard_core.facts.withdrawals import withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
-from guard_core.ledger import Base, Ints, Ledger
+from guard_core.ledger import CompactionBase, Ints, Ledger
 from guard_core.quoting import letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
 from guard_core.views import JOINED, Rewritten, Segment, Span, View
@@ -356,7 +356,7 @@ def has(segment: Segment, event: int) -> bool:
 
 
 def may_be_summarised(
-    bases: Sequence[Base], unread: NDArray[np.bool_], left: NDArray[np.bool_], places: Sequence[Ints]
+    bases: Sequence[CompactionBase], unread: NDArray[np.bool_], left: NDArray[np.bool_], places: Sequence[Ints]
 ) -> NDArray[np.bool_]:
     """Which words, a row each, may be in a summary that cannot be read, after each recorded compaction.
 

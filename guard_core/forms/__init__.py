@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from guard_core.forms.base import GONE, Form, Joined, brings_form, get_form
-from guard_core.forms.edits import Arguments, Ends, Removed, Replaced, WithoutCalls
+from guard_core.forms.base import GONE, Form, JoinedForms, brings_form, get_form
+from guard_core.forms.edits import Arguments, CutToEnds, Removed, Replaced, WithoutCalls
 from guard_core.forms.sizes import HERMES_PRUNED, PRUNED, PRUNED_CHARS, capped
 
 __all__ = [
@@ -12,9 +12,9 @@ __all__ = [
     "PRUNED",
     "PRUNED_CHARS",
     "Arguments",
-    "Ends",
+    "CutToEnds",
     "Form",
-    "Joined",
+    "JoinedForms",
     "Removed",
     "Replaced",
     "WithoutCalls",

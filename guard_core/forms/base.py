@@ -27,7 +27,7 @@ _NAMES_AND_TEXT = ("name_chars", "id_chars", "chars", "bytes", "utf16", "non_asc
 SIZES = (*_NAMES_AND_TEXT, "json_chars", "repr_chars", "lines", "separators", "heuristic")
 
 
-class Columns(Protocol):
+class LogColumns(Protocol):
     """The columns of a log that a form is priced by; a ledger has them (guard_core.ledger)."""
 
     @property
@@ -71,7 +71,7 @@ class Form(msgspec.Struct, frozen=True):
         """May it change parts of a kind (guard_core.costs)."""
         raise NotImplementedError
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         """The columns of parts (guard_core.costs.PART_COLUMNS) as the form leaves them; removed parts are GONE."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class Form(msgspec.Struct, frozen=True):
         where there is none. It has no name."""
         return None
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         """Which parts it changes, by the columns before and after it. Forms that may write a text as long as the one in
         its place override it."""
         changed = old["kind"] != new["kind"]
@@ -108,7 +108,7 @@ class Form(msgspec.Struct, frozen=True):
             changed = changed | (old[name] != new[name])
         return np.asarray(changed)
 
-    def changes(self, ledger: Columns, column: str, parts: PartColumns | None = None) -> Ints:
+    def changes(self, ledger: LogColumns, column: str, parts: PartColumns | None = None) -> Ints:
         """What the form adds to a column of the ledger's events (mostly below 0). `parts` are the columns of the parts
         as it leaves them, where they are known."""
         if column not in _OF_EVENT and column != "lexical_tokens":
@@ -158,7 +158,7 @@ _OF_EVENT: dict[str, Callable[[PartColumns], Ints]] = {
 }
 
 
-class Joined(Form, frozen=True):
+class JoinedForms(Form, frozen=True):
     """Several forms, one after the other."""
 
     forms: tuple[Form, ...]
@@ -182,11 +182,11 @@ class Joined(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return any(form.touches(kind) for form in self.forms)
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         by_one = (form.differs(ledger, old, new) for form in self.forms)
         return np.asarray(np.any([super().differs(ledger, old, new), *by_one], axis=0))
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         for form in self.forms:
             parts = form.parts(ledger, parts)
         return parts
@@ -214,7 +214,7 @@ def brings_form(form: type[Form]) -> type[Form]:
 def get_form(name: str) -> Form:
     """A form by its name. Raises GuardError."""
     forms = tuple(_one(item) for item in _names(name))
-    return forms[0] if len(forms) == 1 else Joined(forms)
+    return forms[0] if len(forms) == 1 else JoinedForms(forms)
 
 
 def _names(name: str) -> list[str]:

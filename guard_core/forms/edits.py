@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import CALL, MEDIA, REASONING, RESULT, TEXT, text_sizes, tool_key, value_sizes
 from guard_core.events import Event, MediaPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.forms.base import GONE, SIZES, Columns, Form, Ints, PartColumns, brings_form
+from guard_core.forms.base import GONE, SIZES, Form, Ints, LogColumns, PartColumns, brings_form
 
 Bools = NDArray[np.bool_]
 KIND_NAMES = {"text": TEXT, "reasoning": REASONING, "call": CALL, "result": RESULT, "media": MEDIA}
@@ -39,7 +39,7 @@ class Edit(Form, frozen=True):
     def is_local(self) -> bool:
         return True
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         chosen = self.chosen(parts)
         return {**parts, **{name: np.where(chosen, new, parts[name]) for name, new in self.sizes(parts).items()}}
 
@@ -123,7 +123,7 @@ class Replaced(Edit, frozen=True):
         sizes = _text_sizes(self.text)
         return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> Bools:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> Bools:
         """Results of the same size are taken to have another text."""
         return np.asarray(super().differs(ledger, old, new) | self.chosen(old))
 
@@ -145,7 +145,7 @@ class Cut(NamedTuple):
 
 
 @brings_form
-class Ends(Edit, frozen=True):
+class CutToEnds(Edit, frozen=True):
     """Tool results (or, with `what` text, texts) of more than `over` characters cut to their first `head` and last
     `tail`, `marker` between them."""
 
@@ -166,7 +166,7 @@ class Ends(Edit, frozen=True):
         return Cut(self.head, self.tail, self.over, _text_sizes(self.marker))
 
     @classmethod
-    def of_each(cls, forms: Sequence[Ends]) -> Form | None:
+    def of_each(cls, forms: Sequence[CutToEnds]) -> Form | None:
         if any(form.which for form in forms):
             return None
         cuts = [form.cut for form in forms]
@@ -193,7 +193,7 @@ class Ends(Edit, frozen=True):
         columns["heuristic"] = parts["name_chars"] // 4 + columns["bytes"] // 4
         return {**columns, "chars": np.full(len(old), length + marker["chars"])}
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> Bools:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> Bools:
         return self.chosen(old)  # the marker may be as long as what is cut
 
     def part(self, part: ToolResultPart | TextPart) -> Part:
@@ -205,8 +205,8 @@ class Ends(Edit, frozen=True):
         return msgspec.structs.replace(part, **{name: new})
 
 
-class EachEnds(Ends, frozen=True):
-    """`Ends` that differ from part to part: the kind of part that each changes, and what it cuts."""
+class EachEnds(CutToEnds, frozen=True):
+    """`CutToEnds` that differ from part to part: the kind of part that each changes, and what it cuts."""
 
     kinds: Any = None
     cuts: Cut | None = None

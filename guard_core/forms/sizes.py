@@ -12,7 +12,7 @@ import numpy as np
 from guard_core.costs import RESULT, TEXT
 from guard_core.errors import GuardError
 from guard_core.events import Event, Part, TextPart, ToolResultPart, value_text
-from guard_core.forms.base import KINDS, Columns, Form, Ints, PartColumns
+from guard_core.forms.base import KINDS, Form, Ints, LogColumns, PartColumns
 
 BYTES_PER_TOKEN = 4  # Codex counts every tool output by this (specification of policies, section 4.1)
 HERMES_PRUNED = "[Old tool output cleared to save context space]"  # 0.19.0, agent/context_compressor.py
@@ -46,7 +46,7 @@ class Shortened(Form, frozen=True):
     def is_local(self) -> bool:
         return True
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         old, chars = parts["bytes"], parts["chars"]
         sizes = _pruned_sizes(old, chars) if self.size < 0 else _capped_sizes(old, self.size)
         new = np.where(parts["kind"] == self.part, sizes, old)

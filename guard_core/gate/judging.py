@@ -53,7 +53,7 @@ class Under(msgspec.Struct, frozen=True):
         return kind.make(None if profile is None else str(profile), **{**own, **given})
 
 
-class Judged(NamedTuple):
+class JudgedReplay(NamedTuple):
     """The replay of a session, its findings, how often each of KINDS occurs, and the window."""
 
     trace: Trace
@@ -71,7 +71,7 @@ def check_kinds(text: str) -> tuple[str, ...]:
     return kinds
 
 
-def judge(session: Session, under: Under) -> Judged:
+def judge(session: Session, under: Under) -> JudgedReplay:
     """Replay a session. Raises GuardError for settings that contradict each other."""
     window = None if under.window is None else Sourced(under.window, Provenance.USER, "given to the gate")
     facts = Facts.of(session, judge_session(session, window))
@@ -79,7 +79,7 @@ def judge(session: Session, under: Under) -> Judged:
     summarizer = get_summarizer(under.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
     findings = (*replayed_findings(facts, trace), *lost_rules(facts, trace))
-    return Judged(trace, findings, counts_of(findings), facts.window)
+    return JudgedReplay(trace, findings, counts_of(findings), facts.window)
 
 
 def counts_of(findings: Iterable[Finding]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guard_core import defaults
-from guard_core.estimation.usage import ASSUMED, MODELLED, PROVIDER, Counted, CountedRun
+from guard_core.estimation.usage import ASSUMED, MODELLED, PROVIDER, CountedRun, RequestCount
 from guard_core.ledger import Ints
 from guard_core.policies.base import Policy
 from guard_core.sessions import ModelCall
@@ -27,11 +27,11 @@ class LiveUsage:
         factor = getattr(policy.settings, "default_factor", defaults.DEFAULT_FACTOR)
         self.ratio = known[-1][0] / known[-1][1] if known else factor
 
-    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
         count = self._counts[step] if step < len(self._counts) else None
         if count is not None:
-            return Counted(count, True, PROVIDER)
-        return Counted(int(heuristic * self.ratio), False, ASSUMED if self._assumed else MODELLED)
+            return RequestCount(count, True, PROVIDER)
+        return RequestCount(int(heuristic * self.ratio), False, ASSUMED if self._assumed else MODELLED)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         each = [self.one(start + place, (), int(value)) for place, value in enumerate(heuristics)]

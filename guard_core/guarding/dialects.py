@@ -32,7 +32,7 @@ from guard_core.recordings.reading import chat, fields, normalise
 Message = Any  # a mapping, or the object in which a library gives a message, such as an answer of a model
 
 
-class Piece(NamedTuple):
+class MessagePiece(NamedTuple):
     """Something of a message that is sent as it is as long as its parts are: a block, a call, a text."""
 
     parts: tuple[Part, ...]
@@ -104,10 +104,10 @@ class OpenAI:
         head = _head(original, {"role": "tool", "tool_call_id": part.call_id}, ("role", "tool_call_id", "name"))
         return {**head, "content": value_text(part.content)}
 
-    def _pieces(self, original: Message | None) -> list[Piece]:
+    def _pieces(self, original: Message | None) -> list[MessagePiece]:
         content = (original or {}).get("content")
         blocks = content if isinstance(content, list) else []
-        return [Piece(fields.content_parts([readable(block)]), block) for block in blocks]
+        return [MessagePiece(fields.content_parts([readable(block)]), block) for block in blocks]
 
 
 class Anthropic:
@@ -129,7 +129,7 @@ class Anthropic:
         role = "assistant" if event.role is Role.MODEL else "user"
         content = (original or {}).get("content")
         blocks = content if isinstance(content, list) else []
-        pieces = [Piece(block_parts([readable(block)]), block) for block in blocks]
+        pieces = [MessagePiece(block_parts([readable(block)]), block) for block in blocks]
         return [{"role": role, "content": _content(event.parts, pieces, _anthropic_block)}]
 
 
@@ -200,7 +200,7 @@ def _key(call: ToolCallPart) -> bytes:
     return msgspec.json.encode((call.name, call.arguments, call.id), order="deterministic")
 
 
-def _content(parts: tuple[Part, ...], pieces: list[Piece], write: Any) -> Any:
+def _content(parts: tuple[Part, ...], pieces: list[MessagePiece], write: Any) -> Any:
     """The content of a message: a text where it is one, else blocks, the very same ones where their parts are."""
     if len(parts) == 1 and isinstance(parts[0], TextPart) and not pieces:
         return parts[0].text

@@ -21,13 +21,13 @@ from guard_core.errors import GuardError, SettingError
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
 from guard_core.guarding.dialects import LEFT_OUT, Dialect, Message, get_dialect, is_model, plain, readable, role_of
-from guard_core.guarding.log import GuardedLog, Mark
+from guard_core.guarding.log import GuardedLog, LogMark
 from guard_core.guarding.summarisers import host_loop
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
 from guard_core.recordings.formats.anthropic_messages import block_parts
 from guard_core.recordings.reading import chat
-from guard_core.replay import Asked
+from guard_core.replay import RequestDecision
 from guard_core.requests import synthetic_text
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
@@ -87,7 +87,7 @@ class Guard:
         return self._log.window
 
     @property
-    def asked(self) -> Asked | None:
+    def asked(self) -> RequestDecision | None:
         """The decision of the request that waits for its answer."""
         return self._log.asked
 
@@ -225,7 +225,7 @@ class Guard:
         parts = tuple(part for message in self._head for part in self._dialect.event(plain(message)).parts)
         return parts or None
 
-    def _written(self, asked: Asked) -> list[Any]:
+    def _written(self, asked: RequestDecision) -> list[Any]:
         messages = [message for segment in asked.decision.view for message in self._messages(segment)]
         if self._dialect.begins_with_user and _begins_with_model(messages) and not _begins_with_model(self._originals):
             messages[:0] = self._dialect.messages(Event(Role.USER, (TextPart(LEFT_OUT),)))
@@ -260,7 +260,7 @@ class GuardMark(NamedTuple):
     """A conversation between two calls: how many messages behind the system prompt it had, and its log."""
 
     messages: int
-    log: Mark
+    log: LogMark
 
 
 class _Stored(msgspec.Struct, frozen=True):

@@ -16,20 +16,20 @@ import msgspec
 
 from guard_core.costs import EventCounter
 from guard_core.errors import GuardError
-from guard_core.estimation.usage import Counted, Usage
+from guard_core.estimation.usage import RequestCount, Usage
 from guard_core.events import Event, Part
 from guard_core.guarding.counts import LiveUsage
 from guard_core.guarding.recording import RecordedLog
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Policy, State, dump_state, load_state
-from guard_core.replay import Asked, Job, ask, make_job, retry
+from guard_core.replay import Job, RequestDecision, ask, make_job, retry
 from guard_core.sessions import ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.trace import Head
 from guard_core.views import plain_values
 
 
-class Mark(NamedTuple):
+class LogMark(NamedTuple):
     """A conversation between two calls: how many events it had, its calls, and what the policy knew."""
 
     events: int
@@ -68,7 +68,7 @@ class GuardedLog:
         self._counter = EventCounter()
         self._sent: tuple[int, ...] = ()  # the policy's estimate of each request that was answered
         self._job: Job | None = None
-        self._asked: Asked | None = None
+        self._asked: RequestDecision | None = None
 
     @property
     def session(self) -> Session:
@@ -86,7 +86,7 @@ class GuardedLog:
         return self._log.events
 
     @property
-    def asked(self) -> Asked | None:
+    def asked(self) -> RequestDecision | None:
         """The decision that waits for its answer."""
         return self._asked
 
@@ -101,7 +101,7 @@ class GuardedLog:
         """The system prompt and the tools of the next request: their cost is part of it."""
         self._log.system, self._log.tools = system, tools
 
-    def ask(self) -> Asked:
+    def ask(self) -> RequestDecision:
         """The decision for a request over the log as it is now. Raises GuardError where one waits for its answer."""
         if self._asked is not None:
             raise GuardError("the last request has no answer yet: call answered() or withdraw() before the next one")
@@ -119,7 +119,7 @@ class GuardedLog:
             raise
         return self._asked
 
-    def refused(self) -> Asked | None:
+    def refused(self) -> RequestDecision | None:
         """The decision after the provider refused the request as too large; None where the policy has no other."""
         asked, job = self._waiting()
         if not asked.may_retry(self.policy):
@@ -166,16 +166,16 @@ class GuardedLog:
         self._log.withdraw()
         self._asked = self._job = None
 
-    def mark(self) -> Mark:
+    def mark(self) -> LogMark:
         """Where the conversation is, between two calls, to go back to."""
         if self._asked is not None:
             raise GuardError("a request waits for its answer: its policy has no state between two calls")
         log = self._log
-        return Mark(
+        return LogMark(
             len(log.events), tuple(log.calls), tuple(log.compactions), log.head, self._sent, self.state, log.threshold
         )
 
-    def go_back(self, mark: Mark) -> None:
+    def go_back(self, mark: LogMark) -> None:
         """What came after a mark did not happen: neither in the conversation nor for the policy."""
         if self._asked is not None:
             self.withdraw()
@@ -188,7 +188,7 @@ class GuardedLog:
         for event in self.events:
             self._counter.add(event)
 
-    def counted(self) -> Counted:
+    def counted(self) -> RequestCount:
         """What the provider of a simulation counts for the request that waits."""
         asked, job = self._waiting()
         heuristic = int(asked.decision.evidence["heuristic_sent"])
@@ -213,7 +213,7 @@ class GuardedLog:
         self.state = load_state(self.policy, bytes(stored.state))
         self._log.calls, self._sent, self._log.head = list(stored.calls), stored.sent, stored.head
 
-    def _waiting(self) -> tuple[Asked, Job]:
+    def _waiting(self) -> tuple[RequestDecision, Job]:
         if self._asked is None or self._job is None:
             raise GuardError("no request waits for an answer: call ask() first")
         return self._asked, self._job

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @runtime_checkable
-class Written(Protocol):
+class WritableFile(Protocol):
     """What is written like a file."""
 
     def write(self, data: bytes, /) -> object:
@@ -62,7 +62,7 @@ class Recorder:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Written,
+        path: str | os.PathLike[str] | WritableFile,
         *,
         agent: str = "",
         model: str = "",
@@ -73,8 +73,8 @@ class Recorder:
         self._title = title
         self._window = window
         self._written = dict.fromkeys(("events", "calls", "compactions"), 0)
-        self.path = None if isinstance(path, Written) else Path(path)
-        self._file: Written = path if isinstance(path, Written) else Path(path).open("xb")  # noqa: SIM115 - see close
+        self.path = None if isinstance(path, WritableFile) else Path(path)
+        self._file: WritableFile = path if isinstance(path, WritableFile) else Path(path).open("xb")  # noqa: SIM115 - see close
         self._begun = self._is_over = False
         self._last: Event | None = None  # that was written
 

@@ -15,7 +15,7 @@ import msgspec
 from guard_core.events import Event, Part, Role, TextPart
 from guard_core.policies import POLICIES
 from guard_core.policies.base import Policy
-from guard_core.replay import Asked
+from guard_core.replay import RequestDecision
 from guard_core.requests import synthetic_text
 from guard_core.rules.guarded import GUARDED_WINDOW, THRESHOLD
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, Sourced, ToolDefinition
@@ -80,7 +80,7 @@ class RecordedLog:
         """The last request was not sent, or not answered at all."""
         self.calls.pop()
 
-    def answered(self, asked: Asked, counts: ModelCall) -> None:
+    def answered(self, asked: RequestDecision, counts: ModelCall) -> None:
         """How the last request was decided, and what the provider counted: the figures of `counts`, wherever it is."""
         evidence = asked.decision.evidence
         compared, threshold = (int(evidence.get(name, -1)) for name in ("decision_tokens", "threshold"))
@@ -91,7 +91,7 @@ class RecordedLog:
         )
         self._note(asked)
 
-    def _note(self, asked: Asked) -> None:
+    def _note(self, asked: RequestDecision) -> None:
         """Note a request that is not the one before with more at its end."""
         at, compacted = self.calls[-1].at, bool(asked.all_compactions)
         head = head_of(asked.decision.view, at)

@@ -36,10 +36,10 @@ from guard_core.guarding.summarisers import AskedModel, Prompt, host_loop
 from guard_core.integrations.adk_recording import Recordings, RecordTo
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
-from guard_core.policies.contextguard.memory import REAL_TOKENS, TODOS, Memory, dump_memory, load_memory
+from guard_core.policies.contextguard.memory import REAL_TOKENS, TODOS, GuardMemory, dump_memory, load_memory
 from guard_core.recordings.formats.adk.parts import content_parts
 from guard_core.recordings.reading import chat, normalise
-from guard_core.replay import Asked
+from guard_core.replay import RequestDecision
 from guard_core.requests import synthetic_text
 from guard_core.sessions import Session, ToolDefinition
 from guard_core.summaries.base import Summarizer, Todo
@@ -52,7 +52,7 @@ NAME = "context_guard"
 STATE = "__guard_state_"  # of a policy other than ContextGuard, followed by the agent's name
 MOST_REMEMBERED = 1_000  # conversations; of those before them there is what the session's state holds
 STRATEGIES = {"threshold": "contextguard", "sliding": "contextguard-sliding"}
-Listener = Callable[[str, str, Asked], None]
+Listener = Callable[[str, str, RequestDecision], None]
 T = TypeVar("T")
 
 
@@ -80,7 +80,7 @@ class ContextGuardPlugin(BasePlugin):
         self._recordings = None if record_to is None else Recordings(record_to)
         self._guarded: dict[str, _Guarded] = {}
         self._waiting: dict[tuple[str, str], GuardedLog] = {}
-        self._memories: dict[tuple[str, str], Memory] = {}
+        self._memories: dict[tuple[str, str], GuardMemory] = {}
         self._listener = listener
 
     def add(
@@ -135,7 +135,7 @@ class ContextGuardPlugin(BasePlugin):
         usage = llm_response.usage_metadata
         tokens = usage.prompt_token_count if usage is not None else None
         state = callback_context.state
-        if guarded.policy.state_type is Memory:
+        if guarded.policy.state_type is GuardMemory:
             if tokens is not None and tokens > 0:
                 state[REAL_TOKENS + agent] = tokens
             return None
@@ -160,7 +160,7 @@ class ContextGuardPlugin(BasePlugin):
             summarizer = asked_llm(summarizer or _model_of(context))
         tokens = window if isinstance(window, int) else window.value
         log = GuardedLog(guarded.policy, tokens, summarizer=summarizer, system=system, tools=tools)
-        keeps_keys = guarded.policy.state_type is Memory
+        keeps_keys = guarded.policy.state_type is GuardMemory
         if keeps_keys:
             log.state = self._memory(context, agent, session)
             log.request = _words(context.user_content)
@@ -183,7 +183,7 @@ class ContextGuardPlugin(BasePlugin):
         if self._listener is not None:
             self._listener(agent, session, asked)
 
-    def _memory(self, context: CallbackContext, agent: str, session: str) -> Memory:
+    def _memory(self, context: CallbackContext, agent: str, session: str) -> GuardMemory:
         """What the session's state holds, and what a process remembers besides as long as it has that state."""
         stored = load_memory(context.state.to_dict(), agent)
         known = self._memories.get((session, agent))

@@ -16,16 +16,16 @@ from pathlib import Path
 from google.adk.models.llm_response import LlmResponse
 
 from guard_core.events import Event, Part, Role
-from guard_core.guarding.recorder import Recorder, Written
+from guard_core.guarding.recorder import Recorder, WritableFile
 from guard_core.guarding.recording import RecordedLog
 from guard_core.policies.base import Policy
-from guard_core.replay import Asked
+from guard_core.replay import RequestDecision
 from guard_core.sessions import ModelCall, Sourced, ToolDefinition
 
 logger = logging.getLogger(__name__)
 
 MOST_OPEN = 100  # conversations: each has a file, or a thread that sends
-RecordTo = Callable[[], str | Path | Written]
+RecordTo = Callable[[], str | Path | WritableFile]
 Conversation = tuple[str, str]  # the id of the session, the name of the agent
 
 
@@ -37,7 +37,7 @@ class _Recording:
     log: RecordedLog
     recorder: Recorder
     given: Sequence[Event] = ()
-    asked: Asked | None = None
+    asked: RequestDecision | None = None
     answers: int = 0  # since the last request
 
     def continues(self, events: Sequence[Event]) -> bool:
@@ -66,7 +66,7 @@ class Recordings:
         events: Sequence[Event],
         system: tuple[Part, ...] | None,
         tools: tuple[ToolDefinition, ...] | None,
-        asked: Asked,
+        asked: RequestDecision,
     ) -> None:
         """A request is sent: over these events, as the policy decided. `window` in tokens, or where it was looked
         up."""

@@ -29,14 +29,14 @@ from pydantic_ai.messages import (
 from guard_core.integrations.histories import HistoryGuard, Plain, call_ids
 
 
-class Unit(NamedTuple):
+class MessageUnit(NamedTuple):
     """A part of a request, or a response as a whole (`part` None)."""
 
     message: Any  # a ModelRequest or a ModelResponse
     part: Any = None
 
 
-class PydanticAIGuard(HistoryGuard[Unit]):
+class PydanticAIGuard(HistoryGuard[MessageUnit]):
     """Guards one conversation. What a policy leaves as it was is sent as the very part of the history."""
 
     async def process(self, messages: list[ModelMessage]) -> list[ModelMessage]:
@@ -44,23 +44,23 @@ class PydanticAIGuard(HistoryGuard[Unit]):
         last = next((item for item in reversed(messages) if isinstance(item, ModelRequest)), None)
         return await self.before_call_async(messages, _system(messages, last))
 
-    def units(self, messages: Sequence[Any]) -> list[Unit]:
-        units: list[Unit] = []
+    def units(self, messages: Sequence[Any]) -> list[MessageUnit]:
+        units: list[MessageUnit] = []
         for message in messages:
             parts = message.parts if isinstance(message, ModelRequest) else (None,)
-            units += [Unit(message, part) for part in parts]
+            units += [MessageUnit(message, part) for part in parts]
         return units
 
-    def plain(self, unit: Unit) -> list[Plain]:
+    def plain(self, unit: MessageUnit) -> list[Plain]:
         return [_plain_part(unit.part) if unit.part is not None else _plain_response(unit.message)]
 
-    def is_same(self, one: Unit, other: Unit) -> bool:
+    def is_same(self, one: MessageUnit, other: MessageUnit) -> bool:
         if (one.part is None) != (other.part is None):
             return False
         same = one.message.parts == other.message.parts if one.part is None else one.part == other.part
         return bool(same)
 
-    def counts(self, unit: Unit) -> dict[str, int | None] | None:
+    def counts(self, unit: MessageUnit) -> dict[str, int | None] | None:
         if unit.part is not None:
             return None
         usage = unit.message.usage
@@ -71,7 +71,7 @@ class PydanticAIGuard(HistoryGuard[Unit]):
             "output_tokens": usage.output_tokens,
         }
 
-    def written(self, sent: Iterable[tuple[Plain, Unit | None]]) -> list[Any]:
+    def written(self, sent: Iterable[tuple[Plain, MessageUnit | None]]) -> list[Any]:
         messages: list[Any] = []
         for item, unit in sent:
             taken = unit or self._changed(item)
@@ -83,23 +83,23 @@ class PydanticAIGuard(HistoryGuard[Unit]):
                 messages.append(_Begun(taken.message, [taken.part]))
         return [item.whole() if isinstance(item, _Begun) else item for item in messages]
 
-    def _changed(self, item: Plain) -> Unit:
+    def _changed(self, item: Plain) -> MessageUnit:
         """What the policy wrote, or changed."""
         text = str(item.get("content") or "")
         if item["role"] == "tool":
             for unit in self._history:
                 if unit.part is not None and getattr(unit.part, "tool_call_id", None) == item["tool_call_id"]:
-                    return Unit(unit.message, replace(unit.part, content=text))
+                    return MessageUnit(unit.message, replace(unit.part, content=text))
         if item["role"] != "assistant":
             part: Any = SystemPromptPart(text) if item["role"] == "system" else UserPromptPart(text)
-            return Unit(ModelRequest(parts=[part]), part)
+            return MessageUnit(ModelRequest(parts=[part]), part)
         calls = call_ids(item)
         parts: list[Any] = [TextPart(text)] if text else []
         for call in item.get("tool_calls") or ():
             parts.append(ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"]))
         known = (unit.message for unit in self._history if unit.part is None and calls & _calls_of(unit.message))
         original = next(known, None)
-        return Unit(replace(original, parts=parts) if original is not None else ModelResponse(parts=parts))
+        return MessageUnit(replace(original, parts=parts) if original is not None else ModelResponse(parts=parts))
 
 
 class _Begun(NamedTuple):

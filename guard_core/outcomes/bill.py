@@ -20,7 +20,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests, estimator_of
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.trace import Trace
-from guard_core.windows.models import Answers, answers_of, main_model
+from guard_core.windows.models import ModelAnswers, answers_of, main_model
 from guard_core.windows.prices import Rates, rates_of
 
 # How it is known whether the agent used the provider's cache at all.
@@ -41,7 +41,7 @@ class Prices:
     seconds: float = CACHE_SECONDS
 
     @classmethod
-    def of(cls, session: Session, ledger: Ledger, answers: dict[str, Answers] | None = None) -> Prices:
+    def of(cls, session: Session, ledger: Ledger, answers: dict[str, ModelAnswers] | None = None) -> Prices:
         """The prices of the models that a session names, each at the moment of its first call. `session` may be the
         head of a stored one, `answers` what its models answered, where that is known."""
         answers = answers_of(session) if answers is None else answers
@@ -125,7 +125,7 @@ def _sent_at(ledger: Ledger) -> Ints:
 
 
 @dataclass(frozen=True)
-class Summarising:
+class SummaryCosts:
     """What writing summaries took: calls, prompt tokens, of them read from the cache, and output tokens.
 
     `is_estimated`: from sizes, not from a provider's count.
@@ -151,7 +151,7 @@ class Bill:
     written: Ints
     output: Ints
     alive: NDArray[np.bool_]
-    summarising: tuple[Summarising, ...]
+    summarising: tuple[SummaryCosts, ...]
 
     @cached_property
     def costs(self) -> Ints:
@@ -173,7 +173,7 @@ class Bill:
         return sum(self.costs.tolist()) + self.summary_cost if self.prices.has_prices else None
 
 
-def summary_prices(prices: Prices, summarising: Sequence[Summarising]) -> list[int]:
+def summary_prices(prices: Prices, summarising: Sequence[SummaryCosts]) -> list[int]:
     """What writing each of some summaries costs, in the unit of `windows.prices`; 0 without prices."""
     rates = prices.main
     if rates is None:
@@ -212,7 +212,7 @@ def output_tokens(facts: Facts) -> Ints:
     return np.asarray(np.where(recorded >= 0, recorded, sizes))
 
 
-def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -> tuple[Summarising, ...]:
+def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -> tuple[SummaryCosts, ...]:
     """The summariser's calls of every compaction, also of a recording's that no call followed. What it is given is read
     from the cache as far as the call before sent it: if that is recent when the file says that the compaction was made,
     whatever came later, else if the next call still finds it there. Where another compaction came between, that is only
@@ -228,12 +228,12 @@ def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -
         is_estimated: bool = True,
         moment: float | None = None,
         place: int = -1,
-    ) -> Summarising:
+    ) -> SummaryCosts:
         is_warm = bool(step and alive[step])
         if step and moment is not None and times[step - 1] >= 0:
             is_warm = prices.caching != OFF and 1_000 * moment - times[step - 1] <= 1_000 * prices.seconds
         before = sent.shared_behind(place - 1, step - 1) if is_warm else 0
-        return Summarising(step, calls, prompt, min(prompt, before), output, is_estimated)
+        return SummaryCosts(step, calls, prompt, min(prompt, before), output, is_estimated)
 
     if sent.trace is not None:
         return tuple(item(*row) for row in modelled_summaries(sent, sent.trace))

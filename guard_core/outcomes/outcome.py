@@ -10,7 +10,7 @@ import numpy as np
 from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE, runs
 from guard_core.forms import get_form
-from guard_core.outcomes.bill import Bill, Prices, Summarising, bill_of, reported_bill
+from guard_core.outcomes.bill import Bill, Prices, SummaryCosts, bill_of, reported_bill
 from guard_core.outcomes.cycles import Cycle, cycles_of, stuck_at
 from guard_core.outcomes.losses import Losses, StatedRule, losses_of
 from guard_core.outcomes.payback import Payback, paybacks
@@ -22,7 +22,7 @@ RECORDED, MODELLED = "recorded", "modelled"
 MOST_LISTED = 200  # cycles that a row lists one by one
 
 
-class Costs(msgspec.Struct, frozen=True):
+class CallCosts(msgspec.Struct, frozen=True):
     """Tokens and price of all calls. `read` came from the provider's cache, the rest of `prompt` did not; `total` is in
     the unit of `windows.prices`, None where the table has no price, and has the summariser's calls in it
     (`summaries`). `source`: are the figures of the cache reported or modelled."""
@@ -86,8 +86,8 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     least_room: int | None
     stuck: int
     divergence: int
-    costs: Costs
-    reported: Costs | None
+    costs: CallCosts
+    reported: CallCosts | None
     paid: int
     saved: int
     unpaid: int
@@ -150,7 +150,7 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
     )
 
 
-def largest_call(summarising: Sequence[Summarising]) -> int:
+def largest_call(summarising: Sequence[SummaryCosts]) -> int:
     """The most prompt tokens of one call among those of some summaries, several calls of one taken as equal."""
     return max((item.prompt // max(item.calls, 1) for item in summarising), default=0)
 
@@ -192,9 +192,9 @@ def is_unpaid(price: Payback) -> bool:
     return price.earned_back < 0 and price.needed_from < 0
 
 
-def costs_of(bill: Bill, source: str) -> Costs:
+def costs_of(bill: Bill, source: str) -> CallCosts:
     """The sums of a bill."""
-    return Costs(
+    return CallCosts(
         prompt=int(bill.prompt.sum()),
         read=int(bill.read.sum()),
         output=int(bill.output.sum()),

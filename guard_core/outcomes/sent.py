@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.cached_prefix import smallest_cached_prefix
 from guard_core.estimation.estimators import Estimator, Heuristic
-from guard_core.estimation.usage import Growing, counts_of, growing_counts, normal
+from guard_core.estimation.usage import GrowingRequests, counts_of, growing_counts, normal
 from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.facts import Case, Facts, Fired
 from guard_core.ledger import Ints, Ledger, prefix_sums
@@ -221,14 +221,14 @@ class SentRequests:
         if steps:
             numbers = (np.array(row, dtype=np.int64) for row in (steps, grown.filled, grown.kept, grown.stops))
             rows, filled, kept, stops = numbers
-            requests = Growing(rows, grown.begin, grown.segments, filled, kept, stops)
+            requests = GrowingRequests(rows, grown.begin, grown.segments, filled, kept, stops)
             counted = growing_counts(self.facts.usage, requests, self._grown_estimates(requests))
             if counted is None:
                 others += steps
             else:
                 shared[rows] = counted.tokens
 
-    def _grown_estimates(self, requests: Growing) -> Ints:
+    def _grown_estimates(self, requests: GrowingRequests) -> Ints:
         """The policy's estimates of requests, by which a simulated provider counts; a recorded one does not ask."""
         if self.ledger.usage_ratio is None:
             return np.zeros_like(requests.steps)

@@ -47,7 +47,7 @@ from guard_core.policies import (
     sweagent_summary,
     vscode_copilot,
 )
-from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, Run
+from guard_core.policies.base import Check, Decision, Point, Policy, Quiet, ReplayRun
 from guard_core.policies.settings import PolicyKind, Profile, Setting
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
     "PolicyKind",
     "Profile",
     "Quiet",
-    "Run",
+    "ReplayRun",
     "Setting",
     "get_policy",
     "policy_kind",

@@ -21,14 +21,14 @@ from guard_core.costs import CALL, HAS_RESULT, RESULT, TEXT, text_sizes
 from guard_core.errors import SummaryFailed
 from guard_core.events import Part, ToolResultPart, value_text
 from guard_core.forms import Removed, brings_form
-from guard_core.forms.base import MOST_KNOWN, Columns, PartColumns
+from guard_core.forms.base import MOST_KNOWN, LogColumns, PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Run
+from guard_core.policies.base import Check, ReplayRun
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes, summarised
-from guard_core.policies.pieces.messages import Costs, ListMessage, messages_of, parted_at, results_of, view_of
+from guard_core.policies.pieces.messages import ListMessage, MessageCosts, messages_of, parted_at, results_of, view_of
 from guard_core.policies.pieces.shared_settings import summary_budget
-from guard_core.policies.pieces.stages import Act, Asked, Given, StagedPolicy
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy, SummarizerInput
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.requests import synthetic_text
 from guard_core.summaries.base import Summary
@@ -64,7 +64,7 @@ class Compressed(Edit, frozen=True):
         """The text, or a note of its size."""
         return _written(self.size, self.text)
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         return self.chosen(old)  # an answer may be as long as the result
 
     def sizes(self, parts: PartColumns) -> dict[str, Any]:
@@ -113,8 +113,8 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(kind == CALL, escaped, np.where((kind == TEXT) | (kind == RESULT), chars, 0)))
 
 
-COSTS = Costs("agno characters", _chars, lambda message: message.bytes, is_local=True)
-RESULT_COUNT = Costs(
+COSTS = MessageCosts("agno characters", _chars, lambda message: message.bytes, is_local=True)
+RESULT_COUNT = MessageCosts(
     "results", lambda ledger, parts: ledger.by_event((parts["kind"] == RESULT).astype(np.int64)), lambda message: 0
 )
 
@@ -140,7 +140,7 @@ class AgnoMemory(ListMemory, frozen=True, omit_defaults=True):
     left: tuple[int, ...] = ()
 
 
-class Result(NamedTuple):
+class ResultPlace(NamedTuple):
     """One result of the log: its event, its row in the columns of parts, and its place among those of the event,
     -1: it is the only one."""
 
@@ -153,7 +153,7 @@ class Result(NamedTuple):
         return (self.place,) if self.place >= 0 else ()
 
 
-class Call(NamedTuple):
+class AgnoCall(NamedTuple):
     """A call of the model that compresses: the result that it was `given`, and the bytes of its answer."""
 
     given: View
@@ -180,7 +180,7 @@ class CompressToolResults(StagedPolicy):
     def compares(self) -> str:
         return TOKENS if self.settings.compress_token_limit else MESSAGES
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:
@@ -211,35 +211,37 @@ class CompressToolResults(StagedPolicy):
     def walks(self, ledger: Ledger, state: Any) -> bool:
         return not self.settings.compress_token_limit
 
-    def searched(self, window: int) -> tuple[Costs, int]:
+    def searched(self, window: int) -> tuple[MessageCosts, int]:
         return RESULT_COUNT, self.settings.results_limit - 1
 
     def more_than_log(self, ledger: Ledger, head: Head, state: Any, window: int) -> int:
         """Without the results that are compressed."""
         return len(state.left) - RESULT_COUNT.prefix(ledger).item(state.asked)
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int | None:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int | None:
         ledger, at = asked.ledger, asked.at.item(row)
         view = head.at(ledger, at)
         after, state, calls = self._compressed(asked.run, asked.start + row, view, at, state)
         if after == view:  # all answers were empty
             return None
         costs = self.estimator(ledger)
-        given = [Given(call.given, 1, costs.contents(call.given), **call.facts) for call in calls]
+        given = [SummarizerInput(call.given, 1, costs.contents(call.given), **call.facts) for call in calls]
         return Act(self._head(after, at), state, given)
 
-    def noted_of(self, asked: Asked, heads: Sequence[Head], states: Sequence[Any], before: Ints) -> dict[str, Ints]:
+    def noted_of(
+        self, asked: ScanRequest, heads: Sequence[Head], states: Sequence[Any], before: Ints
+    ) -> dict[str, Ints]:
         ledger = asked.ledger
         prefix = COSTS.prefix(ledger)
         more = np.array([COSTS.view(ledger, head.view) - prefix.item(head.kept_from) for head in heads])
         return {LIST_TOKENS.name: (more[before] + prefix[asked.at[: len(before)]]) // CHARS_PER_TOKEN}
 
     def _compressed(
-        self, asked: Check | Run, step: int, view: View, at: int, state: AgnoMemory
-    ) -> tuple[View, AgnoMemory, list[Call]]:
+        self, asked: Check | ReplayRun, step: int, view: View, at: int, state: AgnoMemory
+    ) -> tuple[View, AgnoMemory, list[AgnoCall]]:
         """The list with its results compressed, the state, and the calls. The answers are set all at once, as the
         library's asynchronous way does; the list is the same either way."""
-        ledger, left, calls = asked.ledger, list[int](), list[Call]()
+        ledger, left, calls = asked.ledger, list[int](), list[AgnoCall]()
         results = _results(ledger, state, at)
         first = results[0].event if results else at
         before, rest = parted_at(view, first)
@@ -255,7 +257,9 @@ class CompressToolResults(StagedPolicy):
         after = view_of(ledger, messages, before)
         return after, msgspec.structs.replace(state, asked=at, left=tuple(left)), calls
 
-    def _answer(self, asked: Check | Run, step: int, state: AgnoMemory, result: Result) -> tuple[str, AgnoMemory, Call]:
+    def _answer(
+        self, asked: Check | ReplayRun, step: int, state: AgnoMemory, result: ResultPlace
+    ) -> tuple[str, AgnoMemory, AgnoCall]:
         """The form of a result after its call, the state, and the call."""
         ledger = asked.ledger
         given, budget = _only(ledger, result), self.settings.summary_budget
@@ -264,11 +268,11 @@ class CompressToolResults(StagedPolicy):
             summary, after = summarised(asked, step, given, tokens, state, budget)
         except SummaryFailed:
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
-            return Headed(result.which()).name, failed, Call(given, failed=True)
+            return Headed(result.which()).name, failed, AgnoCall(given, failed=True)
         if asked.summarizer.name == "recorded":  # of whole sessions: a result is not taken to grow by that
             size = ledger.parts["bytes"].item(result.row)
             summary = Summary(min(summary.bytes, size), summary.text if summary.bytes <= size else None)
-        return _form(result, summary), cast(AgnoMemory, after), Call(given, summary.bytes)
+        return _form(result, summary), cast(AgnoMemory, after), AgnoCall(given, summary.bytes)
 
 
 def _uncompressed(sizes: Sizes) -> Ints:
@@ -277,18 +281,18 @@ def _uncompressed(sizes: Sizes) -> Ints:
     return np.asarray(prefix[sizes.at] - prefix[sizes.state.asked] + len(sizes.state.left))
 
 
-def _results(ledger: Ledger, state: AgnoMemory, at: int) -> list[Result]:
+def _results(ledger: Ledger, state: AgnoMemory, at: int) -> list[ResultPlace]:
     """The results that are not compressed yet, in their order."""
     left = {int(ledger.parts["event"][row]) for row in state.left}
     new = np.flatnonzero(ledger.events["flags"][state.asked : at] & HAS_RESULT) + state.asked
     results = []
     for event in [*sorted(left), *new.tolist()]:
         rows = results_of(ledger, ListMessage(event))
-        results += [Result(event, row, place if len(rows) > 1 else -1) for place, row in enumerate(rows)]
+        results += [ResultPlace(event, row, place if len(rows) > 1 else -1) for place, row in enumerate(rows)]
     return [result for result in results if result.event >= state.asked or result.row in state.left]
 
 
-def _only(ledger: Ledger, result: Result) -> View:
+def _only(ledger: Ledger, result: ResultPlace) -> View:
     """A view of one result alone."""
     others = range(len(results_of(ledger, ListMessage(result.event))))
     which = tuple(place for place in others if place != result.place)
@@ -296,7 +300,7 @@ def _only(ledger: Ledger, result: Result) -> View:
     return (Span(result.event, result.event + 1, form),)
 
 
-def _form(result: Result, summary: Summary) -> str:
+def _form(result: ResultPlace, summary: Summary) -> str:
     """The form of a result after its call; "" after an empty answer."""
     return Compressed(result.which(), summary.bytes, summary.text).name if summary.bytes else ""
 

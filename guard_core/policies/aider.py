@@ -22,7 +22,16 @@ from guard_core.events import Role
 from guard_core.forms import Removed, WithoutCalls
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import ListOutcome, ListPolicy, ListRequest, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, ROLE_OF, USER, Costs, ListMessage, role_of, roles_of, view_of
+from guard_core.policies.pieces.messages import (
+    ASSISTANT,
+    ROLE_OF,
+    USER,
+    ListMessage,
+    MessageCosts,
+    role_of,
+    roles_of,
+    view_of,
+)
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.summaries.base import Summary
 from guard_core.trace import Pass
@@ -67,8 +76,8 @@ def _inserted_json(message: Synthetic) -> int:
     return (frame + len(json.dumps(message.text)) - len('""')) // CHARS_PER_TOKEN
 
 
-TEXTS = Costs("aider texts", _text_tokens, _inserted_text)
-MESSAGES_AS_JSON = Costs("aider messages", _json_tokens, _inserted_json)
+TEXTS = MessageCosts("aider texts", _text_tokens, _inserted_text)
+MESSAGES_AS_JSON = MessageCosts("aider messages", _json_tokens, _inserted_json)
 
 
 class AiderSettings(msgspec.Struct, frozen=True):
@@ -78,7 +87,7 @@ class AiderSettings(msgspec.Struct, frozen=True):
     as_json: bool = True
 
     @property
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         """What a message of the history costs."""
         return MESSAGES_AS_JSON if self.as_json else TEXTS
 
@@ -87,7 +96,7 @@ class AiderSettings(msgspec.Struct, frozen=True):
         return self.max_tokens or min(max(window / SHARE, LEAST_TOKENS), MOST_TOKENS)
 
 
-class Item(NamedTuple):
+class AiderMessage(NamedTuple):
     """A message of the history and its tokens."""
 
     message: ListMessage
@@ -102,7 +111,7 @@ class _Summarising:
         self.most, self.costs = settings.most(request.check.window), settings.costs
         self.passes: tuple[Pass, ...] = ()
 
-    def history(self, items: list[Item], depth: int = 0) -> list[Item]:
+    def history(self, items: list[AiderMessage], depth: int = 0) -> list[AiderMessage]:
         """A shorter history."""
         if len(items) <= LEAST_SPLIT or depth > MOST_DEPTH:
             return self._together(items, ())
@@ -115,7 +124,7 @@ class _Summarising:
             return shorter
         return self.history(shorter, depth + 1)
 
-    def _split(self, items: list[Item]) -> int:
+    def _split(self, items: list[AiderMessage]) -> int:
         """Where the tail begins: less than half of the limit, behind an answer."""
         half, tail, split = self.most // 2, 0, len(items)
         while split and tail + items[split - 1].tokens < half:
@@ -125,24 +134,24 @@ class _Summarising:
             split -= 1
         return split
 
-    def _fitting(self, head: list[Item]) -> list[Item]:
+    def _fitting(self, head: list[AiderMessage]) -> list[AiderMessage]:
         """The first messages that fit the summariser's window."""
         room = (self.request.check.window or UNKNOWN_WINDOW) - RESERVED
         fit = np.flatnonzero(np.cumsum([item.tokens for item in head]) > room)
         return head[: int(fit[0])] if len(fit) else head
 
-    def _together(self, items: list[Item], tail: Any) -> list[Item]:
+    def _together(self, items: list[AiderMessage], tail: Any) -> list[AiderMessage]:
         """The summary of some messages, and the tail behind it."""
         spoken = [item.message for item in items if self._role(item) in (USER, ASSISTANT)]
         given = view_of(self.request.ledger, spoken)
         summary, self.state = self.request.summarise(self.state, given, self.budget)
         message = ListMessage(inserted=_message(summary))
-        shorter = [Item(message, self.costs.message(self.request.ledger, message)), *tail]
+        shorter = [AiderMessage(message, self.costs.message(self.request.ledger, message)), *tail]
         after = view_of(self.request.ledger, [*(item.message for item in shorter), *self.behind])
         self.passes += (self.request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes),)
         return shorter
 
-    def _role(self, item: Item) -> int:
+    def _role(self, item: AiderMessage) -> int:
         return role_of(self.request.ledger, item.message)
 
 
@@ -157,7 +166,7 @@ class ChatSummary(ListPolicy):
     name: ClassVar[str] = "aider-chat-summary"
     settings: AiderSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return self.settings.costs
 
     @property
@@ -175,7 +184,7 @@ class ChatSummary(ListPolicy):
         ledger, at, messages = request.ledger, request.check.at, request.messages
         stop = len(messages) - (at - int(_finished(ledger)[at]))
         done, newest = messages[:stop], messages[stop:]
-        items = [Item(*pair) for pair in zip(done, self.costs().messages(ledger, done), strict=True)]
+        items = [AiderMessage(*pair) for pair in zip(done, self.costs().messages(ledger, done), strict=True)]
         summarising = _Summarising(request, state, self.settings, newest)
         try:
             shorter = [item.message for item in summarising.history(items)]

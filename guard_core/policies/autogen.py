@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import MESSAGES, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, Costs, roles_of
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Synthetic
@@ -34,7 +34,7 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(counted)
 
 
-COSTS = Costs("autogen characters", _chars, lambda message: message.bytes)
+COSTS = MessageCosts("autogen characters", _chars, lambda message: message.bytes)
 
 
 def list_tokens(ledger: Ledger, at: int) -> int:
@@ -73,14 +73,14 @@ class TokenLimitedSettings(msgspec.Struct, frozen=True):
 class _Context(EditingPolicy):
     """What the contexts share: messages of several events, a list that stays whole."""
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     @property
     def acts_below(self) -> str:
         return "the list begins with tool results"
 
-    def first_sent(self, steps: Steps, count: Ints, first: Ints) -> Ints:
+    def first_sent(self, steps: ActingSteps, count: Ints, first: Ints) -> Ints:
         """Where the messages from number `first` of `count` on begin, less that one where it holds results."""
         starts = message_starts(steps.ledger)
         begins = _begin(starts, first, count, steps.at)
@@ -111,7 +111,7 @@ class Buffered(_Counting):
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         return np.asarray(self.over(counted, limit) | _begins_with_results(sizes.ledger))
 
-    def edited(self, steps: Steps) -> Edited:
+    def edited(self, steps: ActingSteps) -> Edited:
         first = np.maximum(steps.counted - self.settings.buffer_size, 0)
         return Edited(ViewColumns.spans((self.first_sent(steps, steps.counted, first), steps.at)))
 
@@ -125,7 +125,7 @@ class HeadAndTail(_Counting):
     def limit(self, window: int) -> int:
         return self.settings.head_size + self.settings.tail_size
 
-    def edited(self, steps: Steps) -> Edited:
+    def edited(self, steps: ActingSteps) -> Edited:
         ledger, settings, count = steps.ledger, self.settings, steps.counted
         starts, head = message_starts(ledger), settings.head_size
         last = int(starts[head - 1])
@@ -155,7 +155,7 @@ class TokenLimited(_Context):
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         return np.asarray(self.over(counted, limit) | _begins_with_results(sizes.ledger))
 
-    def edited(self, steps: Steps) -> Edited:
+    def edited(self, steps: ActingSteps) -> Edited:
         """The message in the middle goes until the others fit: of k that stay the first half, rounded up, and the
         last half."""
         ledger, at = steps.ledger, steps.at

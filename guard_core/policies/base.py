@@ -77,7 +77,7 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class ReplayRun:
     """What stays the same during a replay. `request_bytes` is per step: the user's words of its turn. `session` is
     there where texts are. `summarizer` writes what a run of steps in which a policy acts asks for."""
 
@@ -165,7 +165,7 @@ class Policy(Protocol):
         """The state after the model answered; `prompt_tokens` is None where the provider reported nothing."""
         ...
 
-    def scan(self, run: Run, start: int, stop: int, state: State) -> Quiet | Acted | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: State) -> Quiet | Acted | None:
         """The steps from `start` (before `stop`) in which the policy does nothing, at once; or, of a policy whose
         requests follow from the log alone, all that it does in them.
 
@@ -174,7 +174,7 @@ class Policy(Protocol):
         """
         ...
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         """The policy's arithmetic over requests that were really sent; see guard_core.replay.observe_recorded."""
         ...
 

@@ -20,11 +20,11 @@ from guard_core.forms import Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counted import CountedPolicy, Memory
-from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
+from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.cuts import last_marked
 from guard_core.policies.pieces.message_columns import Bools, events_in_form
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_limit
 from guard_core.policies.settings import COUNT, NUMBER, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 
@@ -94,7 +94,7 @@ class ClaudeCodeSettings(msgspec.Struct, frozen=True):
         return threshold_of(window, self.reserve, self.autocompact_pct or None)
 
 
-class ClaudeCodeMemory(Memory, frozen=True):
+class ClaudeCodeMemory(CountedMemory, frozen=True):
     """`cleared`: events of the log whose results are cleared or were summarised."""
 
     cleared: int = 0
@@ -109,12 +109,12 @@ class ClaudeCode(CountedPolicy):
     state_type = ClaudeCodeMemory
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         words = "round(characters / 4) of each message since"
         if self.settings.profile != WHOLE:
-            return Counter(pending=rounded_messages, pending_words=words)
+            return UsageCounter(pending=rounded_messages, pending_words=words)
         # Until 2.1.25 the output tokens are those of the answer's beginning, where the provider says 1.
-        return Counter(output_as=1, pending=rounded_messages_at_first, pending_words=words)
+        return UsageCounter(output_as=1, pending=rounded_messages_at_first, pending_words=words)
 
     @property
     def most_refusals(self) -> int:
@@ -128,7 +128,7 @@ class ClaudeCode(CountedPolicy):
         limit = self.settings.limit(window)
         return "" if limit is None else limit[0]
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         """A summary, then the newest tool rounds: none of them in old versions, more after a refusal."""
         messages = history.messages
         refused = history.point is Point.ON_OVERFLOW
@@ -158,7 +158,7 @@ class ClaudeCode(CountedPolicy):
         newest = np.searchsorted(count, count[stop] - MICRO_KEPT, side="right") - 1
         return np.asarray(np.maximum(np.minimum(enough, newest), 0))
 
-    def clear(self, history: History) -> Plan:
+    def clear(self, history: CompactableHistory) -> Plan:
         stop = int(self._cleared_end(history.ledger, np.array([history.stop]))[0])
         view = events_in_form(history.ledger, history.view, history.state.cleared, stop, MICRO_FORM)
         return Plan(view, remembers={"cleared": stop})

@@ -12,7 +12,7 @@ import msgspec
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import outputs_of
-from guard_core.policies.pieces.plans import History, Plan
+from guard_core.policies.pieces.plans import CompactableHistory, Plan
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
 
@@ -53,7 +53,7 @@ class Cline(CountedPolicy):
     def rule(self, window: int) -> str:
         return f"{self.settings.limit:,}, set" if self.settings.limit else limit_of(window)[0]
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         """Half of the messages behind the first two go; three quarters where half of the count is above the limit, or
         after a refusal. What goes ends with an answer."""
         messages = history.messages
@@ -67,7 +67,7 @@ class Cline(CountedPolicy):
         kept = messages.between(stop, len(messages))
         return Plan((*messages.between(0, FIRST), *kept), cut=(messages.event_at(stop, history.stop),) * 3)
 
-    def _count(self, history: History) -> int:
+    def _count(self, history: CompactableHistory) -> int:
         """The tokens of the last request and its answer."""
         as_of = history.state.as_of
         return history.state.tokens + int(outputs_of(history.ledger)[as_of]) if as_of >= 0 else 0

@@ -17,12 +17,12 @@ import numpy as np
 
 from guard_core.costs import CALL, MEDIA, MODEL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.counted import CountedPolicy, Counts
-from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.estimates import Estimate
-from guard_core.policies.pieces.looks import Looks
-from guard_core.policies.pieces.message_columns import Messages
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.counted import CountedPolicy, ProviderCounts
+from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.estimates import TokenEstimate
+from guard_core.policies.pieces.looks import PolicyLooks
+from guard_core.policies.pieces.message_columns import MessageColumns
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_limit
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, Head
@@ -94,7 +94,7 @@ def view_chars(ledger: Ledger, view: View) -> int:
     return total
 
 
-TOKENS = Estimate(
+TOKENS = TokenEstimate(
     "cline-sdk characters / 3",
     "ceil(characters of JSON / 3)",
     message_tokens,
@@ -134,12 +134,12 @@ class ClineSdk(CountedPolicy):
     agent = "cline"
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         words = "what its estimate of the request has beyond it; in all at most four times that estimate"
-        return Counter(output=False, pending=message_tokens, pending_words=words)
+        return UsageCounter(output=False, pending=message_tokens, pending_words=words)
 
     @property
-    def uncounted(self) -> Estimate | None:
+    def uncounted(self) -> TokenEstimate | None:
         return TOKENS
 
     def threshold(self, window: int) -> int:
@@ -151,17 +151,17 @@ class ClineSdk(CountedPolicy):
         return f"81 % of {window:,}"  # 90 % of 90 %
 
     def _numbers(
-        self, ledger: Ledger, looks: Looks, counts: Counts, uncounted: Ints, head: Head | None = None
+        self, ledger: Ledger, looks: PolicyLooks, counts: ProviderCounts, uncounted: Ints, head: Head | None = None
     ) -> dict[str, Ints]:
         """A run begins with each turn, and knows no count before its first answer."""
-        own = Counts(np.where(looks.begins, 0, counts.tokens), np.where(looks.begins, -1, counts.as_of))
+        own = ProviderCounts(np.where(looks.begins, 0, counts.tokens), np.where(looks.begins, -1, counts.as_of))
         columns = super()._numbers(ledger, looks, own, uncounted, head)
         known = own.as_of >= 0
         last = np.where(known, np.minimum(own.tokens, MOST_SCALE * uncounted), 0)
         decided = np.maximum(last, uncounted)
         return columns | {"pending": np.where(known, decided - own.tokens, 0), "decision_tokens": decided}
 
-    def _left(self, history: History, scale: float, overhead: int) -> int:
+    def _left(self, history: CompactableHistory, scale: float, overhead: int) -> int:
         """Tokens that the messages may have after a compaction, beside those of system prompt and tools."""
         window = history.check.window
         limit = self.settings.input_limit(window) / scale
@@ -177,7 +177,7 @@ class ClineSdk(CountedPolicy):
         prefix = chars_prefix(ledger)
         return np.asarray(-(-(begins + np.maximum(prefix[at] - prefix[head.kept_from], 0)) // CHARS_PER_TOKEN))
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         """A summary, and the newest messages from an answer or a message of the user on."""
         messages, state = history.messages, history.state
         tokens = TOKENS.tokens(messages)
@@ -195,7 +195,7 @@ class ClineSdk(CountedPolicy):
         return Plan((summary, *kept), cut=(messages.event_at(cut, history.stop),) * 3)
 
 
-def _cut(messages: Messages, tokens: Ints, least: int) -> int:
+def _cut(messages: MessageColumns, tokens: Ints, least: int) -> int:
     """The first message that stays: the newest ones that have so many tokens, the last message of the user among them,
     from an answer or from a message of the user on."""
     behind = np.cumsum(tokens[::-1])

@@ -16,9 +16,9 @@ from guard_core.costs import HAS_RESULT, MODEL, RESULT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
-from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.estimates import HEURISTIC, Estimate, part_chars, rounded_up
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage, fitting
+from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.estimates import HEURISTIC, TokenEstimate, part_chars, rounded_up
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage, fitting
 from guard_core.policies.pieces.requests import newest_requests
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
@@ -77,15 +77,15 @@ class Codex(CountedPolicy):
         return (Point.AFTER_RESULTS, Point.BEFORE_TURN)
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         if not self.settings.count_pending:
-            return Counter(pending_words="this version does not count it")
-        return Counter(
+            return UsageCounter(pending_words="this version does not count it")
+        return UsageCounter(
             pending=output_tokens, pending_words="ceil((bytes + characters of its call's id) / 4) of each tool output"
         )
 
     @property
-    def uncounted(self) -> Estimate:
+    def uncounted(self) -> TokenEstimate:
         return HEURISTIC
 
     @property
@@ -100,7 +100,7 @@ class Codex(CountedPolicy):
         most = f"{raw:,} x 9 // 10"
         return most if limit == "auto" else f"min({limit}, {most})"
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         """Initial context, user messages, summary: in the middle of a turn the context goes before the last user
         message, before a turn it follows the summary."""
         given, dropped = fitting(history, history.view)

@@ -13,9 +13,9 @@ import msgspec
 
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
-from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.estimates import HEURISTIC, Estimate
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.estimates import HEURISTIC, TokenEstimate
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.summaries.continuation import REQUEST_AGAIN
@@ -50,7 +50,7 @@ class Crush(CountedPolicy):
     agent = "crush"
 
     @property
-    def uncounted(self) -> Estimate | None:
+    def uncounted(self) -> TokenEstimate | None:
         return HEURISTIC if self.settings.profile == CURRENT else None
 
     @property
@@ -62,10 +62,10 @@ class Crush(CountedPolicy):
         return (Point.AFTER_RESULTS, Point.END_OF_TURN)
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         if self.settings.profile == CURRENT:
-            return Counter(leaves_out="cache_write_tokens")
-        return Counter(leaves_out="cached_tokens", at_turn_start=True)
+            return UsageCounter(leaves_out="cache_write_tokens")
+        return UsageCounter(leaves_out="cached_tokens", at_turn_start=True)
 
     def threshold(self, window: int) -> int | None:
         if not window:
@@ -80,7 +80,7 @@ class Crush(CountedPolicy):
         buffer = buffer_of(window, self.settings.large_buffer, self.settings.small_share)
         return f"{window:,} - {buffer:,} (buffer)"
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         """A summary of everything, as a message of the user; within a turn the user's request once more."""
         summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),))
         if not history.within_turn:

@@ -28,14 +28,14 @@ from guard_core.policies.langchain import trimmed_to
 from guard_core.policies.langchain.context_sizes import FRACTION, MESSAGES, ContextSize, size_of, written
 from guard_core.policies.langchain.counting import ROLE_CHARS, approximate
 from guard_core.policies.langchain.reported import ReportedMemory, reported_of, scaled
-from guard_core.policies.langchain.settings import SUMMARIZATION_SETTINGS, SummarizationSettings
+from guard_core.policies.langchain.settings import SUMMARIZATION_SETTINGS, LangChainSummarizationSettings
 from guard_core.policies.langchain.summarization import SummarizationPolicy
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
-    Costs,
     ListMessage,
+    MessageCosts,
     messages_of,
     results_of,
     role_of,
@@ -84,7 +84,7 @@ class MovedToFile(Compressed, frozen=True):
         return True
 
 
-class DeepAgentsSettings(SummarizationSettings, frozen=True):
+class DeepAgentsSettings(LangChainSummarizationSettings, frozen=True):
     """Of the middleware."""
 
     model_profile: bool = True
@@ -111,7 +111,7 @@ class DeepAgentsMemory(ReportedMemory, frozen=True):
     clipped_at: int = -1
 
 
-class Listed(NamedTuple):
+class ListedMessages(NamedTuple):
     """A list of messages with what is counted of each, and what the provider reported of each answer."""
 
     messages: Sequence[ListMessage]
@@ -137,7 +137,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
     state_type: ClassVar[type] = DeepAgentsMemory
     settings: DeepAgentsSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return _named(super().costs())
 
     def fixed_tokens(self, ledger: Ledger) -> int:
@@ -210,7 +210,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         text = self.settings.truncate_trigger.strip()
         return size_of(text, "truncate_trigger") if text else None
 
-    def _shortened(self, request: ListRequest, listed: Listed, state: Any) -> Listed:
+    def _shortened(self, request: ListRequest, listed: ListedMessages, state: Any) -> ListedMessages:
         """A list as it is sent: with the arguments of old calls cut where that is due."""
         ledger, settings, window = request.ledger, self.settings, request.check.window
         tokens, count = np.array([request.counted]), np.array([len(listed.messages)])
@@ -225,7 +225,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         )
         return self._listed(ledger, messages, state)
 
-    def _due(self, listed: Listed, ledger: Ledger, window: int) -> bool:
+    def _due(self, listed: ListedMessages, ledger: Ledger, window: int) -> bool:
         """Is a summary due, by the list as it would be sent."""
         tokens, budget = listed.count(self.fixed_tokens(ledger)), self.budget(window)
         answers = [place for place, message in enumerate(listed.messages) if role_of(ledger, message) == ASSISTANT]
@@ -238,7 +238,9 @@ class DeepAgentsSummarization(SummarizationPolicy):
         messages = content_count(request.view)
         return f"arguments: {request.counted:,} tokens, {messages:,} messages: {self.truncate_trigger}"
 
-    def _fitted(self, request: ListRequest, before: Listed, outcome: ListOutcome, *, refused: bool) -> ListOutcome:
+    def _fitted(
+        self, request: ListRequest, before: ListedMessages, outcome: ListOutcome, *, refused: bool
+    ) -> ListOutcome:
         """The outcome with the results at the end moved to files where the request was refused or is over its budget;
         an error where it is too large even then. `before` is the request that was refused, or would have been sent."""
         ledger, window = request.ledger, request.check.window
@@ -270,13 +272,13 @@ class DeepAgentsSummarization(SummarizationPolicy):
         size = summary.bytes - FRAME_BYTES
         return list(accumulate((*LINES_BEHIND, size + 1, *LINES_BEFORE)))
 
-    def _listed(self, ledger: Ledger, messages: Sequence[ListMessage], state: Any) -> Listed:
-        return Listed(messages, self.costs().messages(ledger, messages), reported_of(ledger, messages, state))
+    def _listed(self, ledger: Ledger, messages: Sequence[ListMessage], state: Any) -> ListedMessages:
+        return ListedMessages(messages, self.costs().messages(ledger, messages), reported_of(ledger, messages, state))
 
 
-def _named(plain: Costs) -> Costs:
+def _named(plain: MessageCosts) -> MessageCosts:
     """Costs that count a summary with the whole name of its file."""
-    return Costs(f"deepagents {plain.key}", plain.events, lambda message: plain.inserted(_with_name(message)))
+    return MessageCosts(f"deepagents {plain.key}", plain.events, lambda message: plain.inserted(_with_name(message)))
 
 
 def _with_name(message: Synthetic) -> Synthetic:

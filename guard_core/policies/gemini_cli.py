@@ -20,15 +20,15 @@ import msgspec
 import numpy as np
 
 from guard_core.costs import CALL, MEDIA, RESULT, TEXT, tool_key
-from guard_core.forms import Ends
+from guard_core.forms import CutToEnds
 from guard_core.forms.edits import place_in_event, tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counted import CountedPolicy, Memory
-from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.estimates import Estimate
-from guard_core.policies.pieces.message_columns import Bools, Messages, events_in_form, list_messages
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
+from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.estimates import TokenEstimate
+from guard_core.policies.pieces.message_columns import Bools, MessageColumns, events_in_form, list_messages
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import INFLATED, NOTHING_TO_COMPACT
@@ -53,13 +53,13 @@ MASK_PROTECTED, MASK_LEAST = 50_000, 30_000  # tokens of results: the newest sta
 MASK_HEAD, MASK_TAIL, MASK_OVER = 250, 250, 700  # characters; the last is ours: a shorter result would not get smaller
 NEVER_MASKED = ("activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode")  # tools (revision 5411f113)
 # The words of both are ours; the original's have the path of the file with the whole result.
-CUT = Ends(
+CUT = CutToEnds(
     head=int(CUT_CHARS * HEAD_SHARE),
     tail=CUT_CHARS - int(CUT_CHARS * HEAD_SHARE),
     over=CUT_CHARS,
     marker="\n\n[characters left out; the whole result is in a file]" + " " * 120 + "\n\n",
 )
-MASKED = Ends(
+MASKED = CutToEnds(
     head=MASK_HEAD,
     tail=MASK_TAIL,
     over=MASK_OVER,
@@ -80,7 +80,7 @@ class GeminiCliSettings(msgspec.Struct, frozen=True):
     summary_budget: int
 
 
-class GeminiCliMemory(Memory, frozen=True):
+class GeminiCliMemory(CountedMemory, frozen=True):
     """`inflated`: a compaction was taken back. `masked`: events of the log whose results are masked or were removed."""
 
     inflated: bool = False
@@ -100,8 +100,8 @@ class GeminiCli(CountedPolicy):
         return (Point.AFTER_CALL, Point.BEFORE_TURN)
 
     @property
-    def counter(self) -> Counter:
-        return Counter(output=False)
+    def counter(self) -> UsageCounter:
+        return UsageCounter(output=False)
 
     def threshold(self, window: int) -> int:
         return math.ceil(self.settings.compression_threshold * window)
@@ -109,7 +109,7 @@ class GeminiCli(CountedPolicy):
     def rule(self, window: int) -> str:
         return f"{self.settings.compression_threshold * 100:g} % of {window:,}"
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         """A summary, the model's answer to it, and the end of the history; after a compaction that was taken back, the
         history with its old results cut."""
         view = self._with_cut_results(history)
@@ -130,7 +130,7 @@ class GeminiCli(CountedPolicy):
         at = messages.event_at(cut, history.stop)
         return Plan((summary, answer, *kept), cut=(at,) * 3, remembers={"masked": max(masked, at)})
 
-    def _with_cut_results(self, history: History) -> View:
+    def _with_cut_results(self, history: CompactableHistory) -> View:
         """The history with results cut to their ends, but for the newest within the budget."""
         ledger, view, left = history.ledger, history.view, self.settings.result_budget
         if not left:
@@ -154,7 +154,7 @@ class GeminiCli(CountedPolicy):
             view = events_in_form(ledger, view, event, event + 1, msgspec.structs.replace(CUT, which=(*which,)).name)
         return view
 
-    def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
+    def refuses(self, history: CompactableHistory, after: View) -> tuple[int, Mapping[str, Any]]:
         """A history that is larger than the last prompt is not taken."""
         tokens = history.state.tokens
         if not self.settings.inflation_check or TOKENS.view(history.ledger, after) <= tokens:
@@ -169,7 +169,7 @@ class GeminiCli(CountedPolicy):
         prefix, end = _maskable_prefix(ledger), _masked_end(ledger, stop)
         return np.asarray(prefix[end] - prefix[np.minimum(state.masked, end)] >= MASK_LEAST)
 
-    def clear(self, history: History) -> Plan:
+    def clear(self, history: CompactableHistory) -> Plan:
         """The results before the newest ones, each as its first and last characters."""
         ledger, view = history.ledger, history.view
         stop, start = int(_masked_end(ledger, np.array([history.stop]))[0]), history.state.masked
@@ -211,7 +211,7 @@ def _part_tokens(ledger: Ledger, form: str = "") -> Ints:
     return np.asarray(np.where(parts["kind"] == MEDIA, PICTURE_TOKENS, units // 4))
 
 
-TOKENS = Estimate(
+TOKENS = TokenEstimate(
     "gemini tokens",
     "a quarter of ASCII characters, 1.5 of each other one",
     lambda ledger, form: ledger.by_event(_part_tokens(ledger, form)),
@@ -219,7 +219,7 @@ TOKENS = Estimate(
 )
 
 
-def split_point(messages: Messages, share: float) -> int:
+def split_point(messages: MessageColumns, share: float) -> int:
     """The first message that stays: the first text of the user before which there is at least `share` of the
     characters; none, where the history ends with a finished answer; else the last text of the user."""
     sizes = _json_chars(messages)
@@ -234,7 +234,7 @@ def split_point(messages: Messages, share: float) -> int:
     return int(starts[-1]) if len(starts) else 0
 
 
-def _json_chars(messages: Messages) -> Ints:
+def _json_chars(messages: MessageColumns) -> Ints:
     """Characters of each message as JSON."""
     rows = [np.zeros(0, dtype=np.int64)]
     for segment in messages.view:

@@ -19,9 +19,9 @@ from guard_core.costs import CALL
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counted import CountedPolicy, Memory
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
 from guard_core.policies.pieces.message_columns import Bools
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import requests_before
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Setting
@@ -46,7 +46,7 @@ class GooseSettings(msgspec.Struct, frozen=True):
     summary_budget: int
 
 
-class GooseMemory(Memory, frozen=True):
+class GooseMemory(CountedMemory, frozen=True):
     """`calls_gone`: tool calls of the log that are in a summary or in a line."""
 
     calls_gone: int = 0
@@ -76,7 +76,7 @@ class Goose(CountedPolicy):
     def rule(self, window: int) -> str:
         return f"{self.settings.threshold * 100:g} % of {window:,}"
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         requests = requests_before(history.ledger, history.stop)
         newest: View = (Span(requests[-1], requests[-1] + 1),) if requests and history.within_turn else ()
         summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),))
@@ -100,7 +100,7 @@ class Goose(CountedPolicy):
         of_earlier_turns = _calls(ledger)[turn_start] - state.calls_gone
         return np.asarray((rows > 0) & (of_earlier_turns > self.kept_calls(window) + PAIRS))
 
-    def clear(self, history: History) -> Plan:
+    def clear(self, history: CompactableHistory) -> Plan:
         """The oldest calls with the results that follow them, each as a line."""
         messages, calls, cleared = history.messages, _calls(history.ledger), history.state.calls_gone
         items: list[Segment] = []

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_REASONING, REASONING, RESULT, TEXT
 from guard_core.errors import SummaryFailed
-from guard_core.forms import Ends, Removed
+from guard_core.forms import CutToEnds, Removed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, ListMessage, role_of, view_of
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, ListMessage, MessageCosts, role_of, view_of
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED
@@ -47,7 +47,7 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(kind == CALL, parts["name_chars"] + parts["chars"], text))
 
 
-COSTS = Costs("gptme characters", _chars, lambda message: message.bytes)
+COSTS = MessageCosts("gptme characters", _chars, lambda message: message.bytes)
 
 
 class GptmeSettings(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class Gptme(ListPolicy):
     def relation(self) -> str:  # type: ignore[override]
         return ">=" if self.is_current else ">"
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:
@@ -105,14 +105,14 @@ class Gptme(ListPolicy):
     def acts_below(self) -> str:
         return f"a result is large, and at least {self.settings.early_share * 100:.3g} % of the window is filled"
 
-    def _large(self) -> Costs:
+    def _large(self) -> MessageCosts:
         """How many large results each event has."""
         most = self.settings.max_tool_result_tokens * CHARS_PER_TOKEN + CHARS_PER_TOKEN - 1
 
         def events(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
             return ledger.by_event(((parts["kind"] == RESULT) & (parts["chars"] > most)).astype(np.int64))
 
-        return Costs(f"gptme results over {most}", events, lambda message: 0)
+        return MessageCosts(f"gptme results over {most}", events, lambda message: 0)
 
     def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         messages = request.messages
@@ -171,7 +171,7 @@ class Gptme(ListPolicy):
         left = sum(COSTS.messages(ledger, trimmed)) // CHARS_PER_TOKEN
         large = [place for place in own if self._large().message(ledger, messages[place])]
         half = RESULT_LEFT * CHARS_PER_TOKEN // 2
-        cut = Ends(head=half, tail=half, over=settings.max_tool_result_tokens * CHARS_PER_TOKEN).name
+        cut = CutToEnds(head=half, tail=half, over=settings.max_tool_result_tokens * CHARS_PER_TOKEN).name
         for place in sorted(large, key=lambda place: -tokens[place]):
             if left <= target:
                 break
@@ -180,7 +180,7 @@ class Gptme(ListPolicy):
         for place in own if self._trims_results(request) else ():
             if self._is_long_answer(ledger, messages[place], tokens[place], count - place - 1):
                 chars = int(tokens[place] * CHARS_PER_TOKEN * (1 - ANSWER_SHARE))
-                trimmed[place] = trimmed[place].joined(Ends(what="text", head=chars).name)
+                trimmed[place] = trimmed[place].joined(CutToEnds(what="text", head=chars).name)
         return trimmed
 
     def _checkpoint(

@@ -19,7 +19,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies import opencode
 from guard_core.policies.base import Point
 from guard_core.policies.opencode import RESERVING, OpenCode, OpenCodeSettings
-from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.settings import COUNT, NUMBER, PolicyKind, Profile, Setting
 
 MEASURED = "7.7"
@@ -54,10 +54,10 @@ class Kilo(OpenCode):
         return (Point.END_OF_TURN,) if self.settings.threshold_percent else super().looks
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         if not self.settings.threshold_percent:
             return super().counter
-        return Counter(pending=_projected, pending_words="1.3 x characters / 4 of the messages since, as JSON")
+        return UsageCounter(pending=_projected, pending_words="1.3 x characters / 4 of the messages since, as JSON")
 
     @property
     def added(self) -> int:

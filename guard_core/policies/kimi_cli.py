@@ -14,11 +14,11 @@ import numpy as np
 
 from guard_core.costs import MODEL, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.counted import CountedPolicy, Memory
-from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
+from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.cuts import last_marked
-from guard_core.policies.pieces.estimates import Estimate
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.estimates import TokenEstimate
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, Head
@@ -53,7 +53,7 @@ def added_chars(ledger: Ledger, form: str = "") -> Ints:
     return np.asarray(np.where(ledger.events["flags"] & MODEL, 0, text_chars(ledger)))
 
 
-TEXTS = Estimate(
+TEXTS = TokenEstimate(
     "kimi-cli texts",
     "characters // 4 of the texts",
     lambda ledger, form: text_chars(ledger) // CHARS_PER_TOKEN,
@@ -79,13 +79,13 @@ class KimiCli(CountedPolicy):
     raises = True
 
     @property
-    def uncounted(self) -> Estimate | None:
+    def uncounted(self) -> TokenEstimate | None:
         return TEXTS
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         words = "floor(characters / 4) of what was added since"
-        return Counter(pending=added_chars, pending_words=words, pending_units=CHARS_PER_TOKEN)
+        return UsageCounter(pending=added_chars, pending_words=words, pending_units=CHARS_PER_TOKEN)
 
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
         """Before the first count and after a compaction the texts are estimated, what the compaction left as one; the
@@ -105,7 +105,7 @@ class KimiCli(CountedPolicy):
     def rule(self, window: int) -> str:
         return limit_words(window, self.settings.share, self.settings.reserved)
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         """A summary, then the last messages of the person and the model with the results between and behind them."""
         messages = history.messages
         speakers = ~messages.has_results & ~messages.is_system
@@ -121,9 +121,9 @@ class KimiCli(CountedPolicy):
             cut=(messages.event_at(cut, history.stop),) * 3,
         )
 
-    def unplanned(self, history: History) -> Memory:
+    def unplanned(self, history: CompactableHistory) -> CountedMemory:
         """Where nothing is compacted, the estimate of all texts takes the place of the count, too (1.52.0)."""
-        state: Memory = msgspec.structs.replace(history.state, compacted_at=history.stop, tokens=0, as_of=-1)
+        state: CountedMemory = msgspec.structs.replace(history.state, compacted_at=history.stop, tokens=0, as_of=-1)
         return state
 
 

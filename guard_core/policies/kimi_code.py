@@ -20,10 +20,10 @@ from guard_core.costs import CALL, MEDIA, MODEL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.kimi_cli import limit_words, lower_limit
-from guard_core.policies.pieces.counted import CountedPolicy, Memory
-from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
+from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.explaining import explain
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import newest_requests, oldest_requests, requests_tokens
 from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
@@ -96,7 +96,7 @@ def learned_window(refused: int) -> int:
     return max(int(LEARNED_SHARE * refused), 1)
 
 
-class KimiCodeMemory(Memory, frozen=True):
+class KimiCodeMemory(CountedMemory, frozen=True):
     """`learned` is the smallest window that refused requests have taught, 0: none."""
 
     learned: int = 0
@@ -121,8 +121,8 @@ class KimiCode(CountedPolicy):
     state_type = KimiCodeMemory
 
     @property
-    def counter(self) -> Counter:
-        return Counter(
+    def counter(self) -> UsageCounter:
+        return UsageCounter(
             pending=text_tokens, pending_words="ceil(ASCII characters / 4), all others, and 1 for each message since"
         )
 
@@ -153,14 +153,14 @@ class KimiCode(CountedPolicy):
     def looks(self) -> tuple[Point, ...]:
         return (Point.BEFORE_CALL,)
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         """The person's messages, the first and the last of them where they are too many, then a summary of all."""
         asks = (Ask(history.view, self.settings.summary_budget),)
         items = (*self._requests(history), SummaryMessage(asks, frame=FRAME))
         learned = self._learned(history) if history.point is Point.ON_OVERFLOW else history.state.learned
         return Plan(items, cut=(history.stop,) * 3, remembers={"learned": learned})
 
-    def _learned(self, history: History) -> int:
+    def _learned(self, history: CompactableHistory) -> int:
         """The window that the refused request teaches, where that is smaller than the one it goes by."""
         ledger, prefix = history.ledger, sent_prefix(history.ledger)
         refused = assumed_fixed_tokens(ledger)
@@ -172,7 +172,7 @@ class KimiCode(CountedPolicy):
         current = self.goes_by(history.state, history.check.window)
         return learned_window(refused) if learned_window(refused) < current else history.state.learned
 
-    def _requests(self, history: History) -> tuple[Segment, ...]:
+    def _requests(self, history: CompactableHistory) -> tuple[Segment, ...]:
         ledger, stop, head, tail = history.ledger, history.stop, self.settings.head, self.settings.tail
         if requests_tokens(ledger, stop) <= head + tail:
             return newest_requests(ledger, stop, head + tail)

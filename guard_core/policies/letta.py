@@ -13,8 +13,8 @@ import numpy as np
 from guard_core.estimation.estimators import Heuristic
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
-from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
@@ -47,8 +47,8 @@ class Letta(CountedPolicy):
         return (Point.AFTER_RESULTS, Point.END_OF_TURN)
 
     @property
-    def counter(self) -> Counter:
-        return Counter()
+    def counter(self) -> UsageCounter:
+        return UsageCounter()
 
     @property
     def most_refusals(self) -> int:
@@ -60,7 +60,7 @@ class Letta(CountedPolicy):
     def rule(self, window: int) -> str:
         return f"{self.settings.threshold * 100:g} % of {window:,}"
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         """A summary of the oldest messages, and the others from an answer on; of all where no round leaves little
         enough. A system message at the beginning stays."""
         messages = history.messages
@@ -74,7 +74,7 @@ class Letta(CountedPolicy):
         event = messages.event_at(cut, history.stop)
         return Plan((*messages.between(0, system), summary, *tail), cut=(event,) * 3)
 
-    def _cut(self, history: History, unlisted: int) -> int | None:
+    def _cut(self, history: CompactableHistory, unlisted: int) -> int | None:
         """The answer from which on messages stay; None where there is none that leaves little enough. `unlisted` is 1
         where the system message, which Letta counts among its messages, is not one of the list."""
         messages, costs = history.messages, Heuristic.of(history.ledger)

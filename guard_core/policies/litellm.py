@@ -22,11 +22,11 @@ from guard_core.costs import CALL, HAS_CALL, HAS_MEDIA, HAS_TEXT, RESULT, TEXT
 from guard_core.errors import SettingError
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
-from guard_core.forms import Ends
+from guard_core.forms import CutToEnds
 from guard_core.ledger import Ints, Ledger, prefix_sums
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, Costs, joined_view, roles_of
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, MessageCosts, joined_view, roles_of
 from guard_core.policies.settings import (
     BEGINS_WITH_ANSWER,
     COUNT,
@@ -55,7 +55,7 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(kind == CALL, chars + parts["separators"], text))
 
 
-COSTS = Costs("litellm characters", _chars, lambda message: message.bytes, is_local=True)
+COSTS = MessageCosts("litellm characters", _chars, lambda message: message.bytes, is_local=True)
 
 
 class LiteLlmSettings(msgspec.Struct, frozen=True):
@@ -106,14 +106,14 @@ def shortened(chars: int, others: int, tokens: int) -> Ending:
     return ending
 
 
-class TrimMessages(EditingPolicy):
+class LiteLLMTrimMessages(EditingPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "litellm-trim-messages"
     most_steps: ClassVar[int] = 128  # each may have a form of its own, whose columns are remembered for some events
     settings: LiteLlmSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:
@@ -127,7 +127,7 @@ class TrimMessages(EditingPolicy):
         prefix = COSTS.prefix(sizes.ledger)
         return np.asarray(prefix[_before_results(sizes.ledger)[sizes.at]] // CHARS_PER_TOKEN >= limit)
 
-    def edited(self, steps: Steps) -> Edited | None:
+    def edited(self, steps: ActingSteps) -> Edited | None:
         lists = [self._segments(steps.ledger, at, steps.limit) for at in steps.at.tolist()]
         steps.ledger.look_up_changes(item for view in lists for item in view if isinstance(item, Span))
         columns = ViewColumns.of([normal(joined_view(steps.ledger, view)) for view in lists])
@@ -248,7 +248,7 @@ def _is_text(ledger: Ledger, event: int) -> bool:
 
 
 def _form(ending: Ending, what: str) -> str:
-    return "" if ending.whole else Ends(what=what, head=ending.head, tail=ending.tail, marker=ending.mark).name
+    return "" if ending.whole else CutToEnds(what=what, head=ending.head, tail=ending.tail, marker=ending.mark).name
 
 
 def _before_results(ledger: Ledger) -> Ints:
@@ -271,10 +271,10 @@ def litellm_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 KIND = PolicyKind(
-    TrimMessages.name,
+    LiteLLMTrimMessages.name,
     "LiteLLM (trim messages)",
     "Sends the newest messages that fit; a message that does not fit loses its middle.",
-    lambda **values: TrimMessages(LiteLlmSettings(**values)),
+    lambda **values: LiteLLMTrimMessages(LiteLlmSettings(**values)),
     (
         Setting(
             "max_tokens",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ledger
-from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.settings import PolicyKind
 from guard_core.sessions import Provenance
 from guard_core.trace import WHOLE_LOG, Column, Term, Trace
@@ -48,7 +48,7 @@ class NoCompaction:
     def observe(self, state: Nothing, prompt_tokens: int | None, step: int) -> Nothing:
         return state
 
-    def scan(self, run: Run, start: int, stop: int, state: Nothing) -> Quiet | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: Nothing) -> Quiet | None:
         columns = self._columns(run.ledger, run.ledger.steps["at"][start:stop])
         counted = run.usage.run(start, stop, (), 0, columns["heuristic_sent"])
         return Quiet(stop - start, columns, counted, state, ended=False, head=WHOLE_LOG)
@@ -60,7 +60,7 @@ class NoCompaction:
             **dict.fromkeys(("heuristic_built", "heuristic_decided", "heuristic_sent"), costs.prefix[at] + costs.fixed),
         }
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         return {}
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:

@@ -21,9 +21,9 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.lists import ITEMS, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.message_columns import of_the_user
-from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.pieces.shared_settings import summary_budget
-from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy
 from guard_core.policies.providers.compaction import OPAQUE, replaced
 from guard_core.policies.providers.requests import COUNT_SOURCE, ProviderPolicy
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
@@ -42,7 +42,7 @@ def _items(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(ledger.by_event(np.isin(kind, (CALL, RESULT, REASONING)).astype(np.int64)) + texts)
 
 
-CANDIDATES = Costs("openai-agents items", _items, lambda message: 0)
+CANDIDATES = MessageCosts("openai-agents items", _items, lambda message: 0)
 
 
 class OpenAiAgentsSettings(msgspec.Struct, frozen=True):
@@ -106,13 +106,13 @@ class OpenAiAgents(ProviderPolicy, StagedPolicy):
 
     # Sessions: what is compacted follows from their items alone
 
-    def searched(self, window: int) -> tuple[Costs, int]:
+    def searched(self, window: int) -> tuple[MessageCosts, int]:
         return CANDIDATES, self.settings.threshold_items - 1
 
     def walks(self, ledger: Ledger, state: ListMemory) -> bool:
         return self.is_session and ledger.event_count > 0
 
-    def act(self, asked: Asked, row: int, head: Head, state: ListMemory) -> Act | int | None:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: ListMemory) -> Act | int | None:
         ledger, end = asked.ledger, asked.looks.item(row)
         if not _is_answered(ledger).item(end):
             return NOTHING_TO_COMPACT

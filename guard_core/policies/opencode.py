@@ -16,17 +16,17 @@ import numpy as np
 
 from guard_core.costs import CALL, MEDIA, RESULT, tool_key
 from guard_core.events import Role
-from guard_core.forms import Ends, Replaced
+from guard_core.forms import CutToEnds, Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counted import CountedPolicy, Memory
-from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
+from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.cuts import crossing, last_legal, next_legal
-from guard_core.policies.pieces.estimates import Estimate, part_chars
-from guard_core.policies.pieces.looks import Looks
-from guard_core.policies.pieces.message_columns import Bools, Messages, events_in_form, in_form, list_messages
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.estimates import TokenEstimate, part_chars
+from guard_core.policies.pieces.looks import PolicyLooks
+from guard_core.policies.pieces.message_columns import Bools, MessageColumns, events_in_form, in_form, list_messages
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SIZE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
@@ -45,7 +45,7 @@ CHARS_PER_TOKEN = 4  # section 3.2
 MESSAGE_CHARS, PART_CHARS = len('{"role":"user","content":[]},'), len('{"type":"text","text":""},') - len('""')
 CALL_CHARS = len('{"type":"tool-call","toolCallId":"","toolName":"","input":},')
 RESULT_CHARS = len('{"type":"tool-result","toolCallId":"","toolName":"","output":{"type":"text","value":}},')
-SHOWN = Ends(head=SHOWN_CHARS, over=SHOWN_CHARS, marker="\n[cut]").name
+SHOWN = CutToEnds(head=SHOWN_CHARS, over=SHOWN_CHARS, marker="\n[cut]").name
 NEW, OLD, RESERVING, V2 = "1.18", "before-1.0", "reserving", "v2"
 NOT_CLEARED = "skill"  # the tool whose results are never cleared (section 3.2)
 CLEARED = Replaced(text="[old tool output was cleared out]", excluded=(NOT_CLEARED,)).name  # our words
@@ -105,7 +105,7 @@ def tokens_of(size: str, window: int) -> int:
     return int(window * float(size[:-1]) / 100) if size.endswith("%") else int(size)
 
 
-class OpenCodeMemory(Memory, frozen=True):
+class OpenCodeMemory(CountedMemory, frozen=True):
     """What it remembers; results of events before `cleared` are not looked at again."""
 
     cleared: int = 0
@@ -136,10 +136,10 @@ class OpenCode(CountedPolicy):
         return (Point.BEFORE_CALL,) if self.is_old or self.is_v2 else (Point.AFTER_RESULTS, Point.END_OF_TURN)
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         if self.is_v2:
-            return Counter(pending=_message_tokens, pending_words="characters / 4 of the messages since, as JSON")
-        return Counter(leaves_out="cache_write_tokens") if self.is_old else Counter()
+            return UsageCounter(pending=_message_tokens, pending_words="characters / 4 of the messages since, as JSON")
+        return UsageCounter(leaves_out="cache_write_tokens") if self.is_old else UsageCounter()
 
     @property
     def most_refusals(self) -> int:
@@ -164,7 +164,7 @@ class OpenCode(CountedPolicy):
 
     # ---- what a compaction leaves
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         messages, window = history.messages, history.check.window
         first = self._first(messages)
         stop, again = self._replayed(messages, first) if history.point is Point.ON_OVERFLOW else (len(messages), ())
@@ -185,13 +185,13 @@ class OpenCode(CountedPolicy):
         notes = (LOST_STEPS,) if lost else (AS_TEXT,) if self.is_v2 and recent else ()
         return Plan(items, (event, event, event), notes, remembers={"cleared": history.stop})
 
-    def _first(self, messages: Messages) -> int:
+    def _first(self, messages: MessageColumns) -> int:
         """The first message that is summarised as one. The last summary and the question before it are not: it is
         continued, but for the oldest version."""
         summaries = 0 if self.is_old else 1 if self.is_v2 else 2
         return summaries if messages.is_written[:summaries].all() and len(messages) > summaries else 0
 
-    def _replayed(self, messages: Messages, first: int) -> tuple[int, View]:
+    def _replayed(self, messages: MessageColumns, first: int) -> tuple[int, View]:
         """After a refusal: what is before the user's last message is summarised, and that message is sent again. Where
         nothing of the user is before it, everything is summarised."""
         users = np.flatnonzero(messages.is_user[first:] | messages.is_written[first:]) + first
@@ -200,7 +200,7 @@ class OpenCode(CountedPolicy):
         last = int(users[-1])
         return last, messages.between(last, last + 1)
 
-    def _tail(self, messages: Messages, first: int, stop: int, window: int) -> int:
+    def _tail(self, messages: MessageColumns, first: int, stop: int, window: int) -> int:
         """The first message of the tail: whole turns from the newest on while they fit the budget; of the first that
         does not, its end from the first message on with which it fits. `stop` where there is none."""
         if self.is_old:
@@ -222,7 +222,7 @@ class OpenCode(CountedPolicy):
             tail, end, left = start, start, left - size
         return stop if tail == first else tail
 
-    def _tail_as_text(self, messages: Messages, first: int, starts: Ints, window: int) -> int:
+    def _tail_as_text(self, messages: MessageColumns, first: int, starts: Ints, window: int) -> int:
         """The first message of a tail that is sent as text: the newest messages within the budget, at least one, back
         to a message of the user (not where that is the first); where all of them fit, the last turn or answer."""
         shown = in_form(messages.ledger, messages.view, SHOWN)
@@ -239,7 +239,7 @@ class OpenCode(CountedPolicy):
     def tidies(self) -> bool:
         return self.settings.prune
 
-    def tidied(self, ledger: Ledger, looks: Looks, state: OpenCodeMemory) -> Bools:
+    def tidied(self, ledger: Ledger, looks: PolicyLooks, state: OpenCodeMemory) -> Bools:
         if not self.settings.prune:
             return super().tidied(ledger, looks, state)
         last = self._last_cleared(ledger, looks.turn_end)
@@ -256,7 +256,7 @@ class OpenCode(CountedPolicy):
         begin = np.where(turns >= PRUNE_TURNS, np.append(starts, (0,) * PRUNE_TURNS)[turns - PRUNE_TURNS], 0)
         return np.searchsorted(prefix, prefix[begin] - self.settings.prune_protect) - 1
 
-    def tidy(self, history: History) -> Plan:
+    def tidy(self, history: CompactableHistory) -> Plan:
         last = int(self._last_cleared(history.ledger, np.array([history.stop]))[0])
         begin = min(history.state.cleared, last + 1)
         items = events_in_form(history.ledger, history.view, begin, last + 1, CLEARED)
@@ -285,7 +285,7 @@ def _message_tokens(ledger: Ledger, form: str) -> Ints:
     return np.asarray((ledger.by_event(chars) + MESSAGE_CHARS + 2) // CHARS_PER_TOKEN)
 
 
-MESSAGES = Estimate(
+MESSAGES = TokenEstimate(
     "opencode",
     "characters / 4 of the messages as JSON",
     _message_tokens,

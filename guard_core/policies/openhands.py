@@ -24,8 +24,8 @@ from guard_core.policies.base import Point
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     SYSTEM_ROLE,
-    Costs,
     ListMessage,
+    MessageCosts,
     answered_by,
     calls_of,
     messages_of,
@@ -61,8 +61,8 @@ def sdk_events(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(np.maximum(ledger.by_event(several), 1))
 
 
-COSTS = Costs("openhands characters", _chars, lambda message: message.bytes)
-EVENTS = Costs("openhands events", sdk_events, lambda message: 1)
+COSTS = MessageCosts("openhands characters", _chars, lambda message: message.bytes)
+EVENTS = MessageCosts("openhands events", sdk_events, lambda message: 1)
 
 
 class CondenserSettings(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class CondenserSettings(msgspec.Struct, frozen=True):
     request_at: int = 0
 
 
-class History(NamedTuple):
+class OpenHandsHistory(NamedTuple):
     """A list as the library sees it: its `messages`; where each begins in the library's events, and where the last one
     ends (`starts`); the characters up to each of its events (`chars`); which of the starts are places where the list
     may be cut (`is_cut`)."""
@@ -113,7 +113,7 @@ class Condenser(ListPolicy):
     )
     settings: CondenserSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:
@@ -157,7 +157,9 @@ class Condenser(ListPolicy):
             done, asked = more, False
         return done
 
-    def _condensed(self, request: ListRequest, history: History, done: ListOutcome, *, asked: bool) -> ListOutcome:
+    def _condensed(
+        self, request: ListRequest, history: OpenHandsHistory, done: ListOutcome, *, asked: bool
+    ) -> ListOutcome:
         """The list with some of its events summarised; held where that is not possible."""
         start = history.next_cut(self.settings.keep_first)
         stop = history.next_cut(history.size - self._suffix(request, history, asked=asked))
@@ -169,7 +171,7 @@ class Condenser(ListPolicy):
             return nothing
         return _summarised(request, history, done, start, stop)
 
-    def _suffix(self, request: ListRequest, history: History, *, asked: bool) -> int:
+    def _suffix(self, request: ListRequest, history: OpenHandsHistory, *, asked: bool) -> int:
         """How many events stay at the end: the fewest that a reason asks for, before the cut moves to where it may be;
         below 0 where the first events alone are too many."""
         keep_first, suffixes = self.settings.keep_first, []
@@ -186,7 +188,7 @@ class Condenser(ListPolicy):
             suffixes.append(max(history.size - first - removed, 0))
         return min(suffixes)
 
-    def _reset(self, request: ListRequest, history: History, held: ListOutcome) -> ListOutcome:
+    def _reset(self, request: ListRequest, history: OpenHandsHistory, held: ListOutcome) -> ListOutcome:
         """The list with all but a leading system prompt summarised, tried again while the summariser fails."""
         start = 0 if history.is_cut[0] else 1
         if start == len(history.messages):
@@ -219,7 +221,7 @@ def _is_requested(request: ListRequest, settings: CondenserSettings) -> bool:
     return request.check.point is Point.ON_OVERFLOW or 0 < settings.request_at < request.counted
 
 
-def _history(ledger: Ledger, messages: list[ListMessage], tool_loops: bool) -> History:
+def _history(ledger: Ledger, messages: list[ListMessage], tool_loops: bool) -> OpenHandsHistory:
     """A list as the library sees it. A system prompt that no event of the log holds is its first event."""
     sizes = [ledger.system_chars] if ledger.system_chars else []
     # No summary comes before the system prompt.
@@ -245,7 +247,7 @@ def _history(ledger: Ledger, messages: list[ListMessage], tool_loops: bool) -> H
             waiting.difference_update(known.intersection(answered))
         starts.append(len(sizes))
         is_cut.append(not waiting)
-    return History(messages, starts, [0, *accumulate(sizes)], is_cut)
+    return OpenHandsHistory(messages, starts, [0, *accumulate(sizes)], is_cut)
 
 
 def _event_chars(ledger: Ledger) -> tuple[list[int], list[int]]:
@@ -262,7 +264,9 @@ def _event_chars(ledger: Ledger) -> tuple[list[int], list[int]]:
     return lists
 
 
-def _summarised(request: ListRequest, history: History, done: ListOutcome, start: int, stop: int) -> ListOutcome:
+def _summarised(
+    request: ListRequest, history: OpenHandsHistory, done: ListOutcome, start: int, stop: int
+) -> ListOutcome:
     """The list with a summary of some messages at their place; held where the summariser fails."""
     ledger, messages = request.ledger, history.messages
     given = view_of(ledger, messages[start:stop])

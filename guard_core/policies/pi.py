@@ -15,15 +15,15 @@ import msgspec
 import numpy as np
 
 from guard_core.costs import MEDIA, RESULT
-from guard_core.forms import Ends
+from guard_core.forms import CutToEnds
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counted import CountedPolicy, Memory
-from guard_core.policies.pieces.counters import Counter, outputs_of
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
+from guard_core.policies.pieces.counters import UsageCounter, outputs_of
 from guard_core.policies.pieces.cuts import crossing, last_legal, next_legal
-from guard_core.policies.pieces.estimates import Estimate, part_chars, rounded_up
+from guard_core.policies.pieces.estimates import TokenEstimate, part_chars, rounded_up
 from guard_core.policies.pieces.message_columns import in_form
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage, fitting
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage, fitting
 from guard_core.policies.settings import CHOICE, COUNT, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 
@@ -35,7 +35,7 @@ SPLIT_BYTES = 39  # of the heading between the two summaries: the same run
 SHOWN_CHARS = 2_000  # of a tool result to the summariser (section 2.3)
 CAP_NOTICE = "[output cut at its maximum]"  # ours; the proposal gives no wording
 NO_HISTORY_BYTES = len("No prior history.")  # section 2.3
-SHOWN = Ends(head=SHOWN_CHARS, over=SHOWN_CHARS, marker="[cut]").name  # pi says how much was cut
+SHOWN = CutToEnds(head=SHOWN_CHARS, over=SHOWN_CHARS, marker="[cut]").name  # pi says how much was cut
 SEED, CURRENT = "seed", "current"
 NONE, LARGEST, SUM = "none", "largest", "sum"
 _SPEC = "specification of policies, section"
@@ -52,7 +52,7 @@ class PiSettings(msgspec.Struct, frozen=True):
     recover: bool
 
 
-class PiMemory(Memory, frozen=True):
+class PiMemory(CountedMemory, frozen=True):
     """What it remembers; `since` is the first step after the last compaction."""
 
     since: int = 0
@@ -80,17 +80,17 @@ class Pi(CountedPolicy):
         return (first,) if self.settings.pending == NONE else (first, Point.AFTER_RESULTS)
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         if self.settings.pending == NONE:
-            return Counter()
+            return UsageCounter()
         largest = self.settings.pending == LARGEST
         words = f"{'largest' if largest else 'sum'} of ceil(characters / 4) of the tool results"
-        return Counter(pending=_result_tokens, largest=largest, pending_words=words)
+        return UsageCounter(pending=_result_tokens, largest=largest, pending_words=words)
 
     @property
     def form(self) -> str:
         cap = self.settings.output_cap
-        return Ends(head=cap, over=cap, marker=CAP_NOTICE).name if cap else ""
+        return CutToEnds(head=cap, over=cap, marker=CAP_NOTICE).name if cap else ""
 
     @property
     def most_refusals(self) -> int:
@@ -102,10 +102,10 @@ class Pi(CountedPolicy):
     def rule(self, window: int) -> str:
         return f"{window:,} - {self.settings.reserve_tokens:,}"
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         return self._kept_from_user(history) if self.is_seed else self._split(history)
 
-    def _split(self, history: History) -> Plan | int:
+    def _split(self, history: CompactableHistory) -> Plan | int:
         """The newest messages from the first place at or behind the one at which their sum reaches the budget. Where
         that lies within a turn, the turn's beginning is summarised apart."""
         messages = history.messages
@@ -132,7 +132,7 @@ class Pi(CountedPolicy):
         event = int(messages.event[cut])
         return Plan(items, (event, event, event), notes if first and not past else (), 0, {"since": history.check.step})
 
-    def _kept_from_user(self, history: History) -> Plan | int:
+    def _kept_from_user(self, history: CompactableHistory) -> Plan | int:
         """What follows the last message of the user at or before the oldest answer whose count is within the budget of
         the newest one's."""
         messages = history.messages
@@ -149,7 +149,7 @@ class Pi(CountedPolicy):
         event = int(messages.event[cut])
         return Plan(items, (event, event, event), (), dropped, {"since": history.check.step})
 
-    def _oldest_within(self, history: History) -> int:
+    def _oldest_within(self, history: CompactableHistory) -> int:
         """The event of the answer behind the newest one that counts at least the budget less than the last; -1: none.
 
         Counts since a compaction only grow, so that half of the calls can be left out at each look."""
@@ -191,7 +191,7 @@ def message_tokens(ledger: Ledger, form: str = "") -> Ints:
     return rounded_up(_chars(ledger, form))
 
 
-ESTIMATE = Estimate("pi", "ceil(characters / 4)", message_tokens, lambda size: -(-size // 4))
+ESTIMATE = TokenEstimate("pi", "ceil(characters / 4)", message_tokens, lambda size: -(-size // 4))
 
 KIND = PolicyKind(
     "pi",

@@ -17,10 +17,10 @@ from guard_core.costs import MEDIA, MODEL, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedPolicy
-from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.cuts import last_marked
 from guard_core.policies.pieces.estimates import at_ends
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_limit, trigger_reserve, trigger_share
 from guard_core.policies.settings import KnownProblem, PolicyKind
 from guard_core.views import Synthetic
@@ -73,9 +73,9 @@ class QwenCode(CountedPolicy):
         return (Point.AFTER_RESULTS, Point.BEFORE_TURN)
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         words = "ceil(characters / 4) of what was added since, 64 more a result"
-        return Counter(pending=sent_together, pending_words=words)
+        return UsageCounter(pending=sent_together, pending_words=words)
 
     def threshold(self, window: int) -> int:
         return threshold_of(window, self.settings.share, self.settings.reserved)
@@ -84,7 +84,7 @@ class QwenCode(CountedPolicy):
         part = f"{self.settings.share * 100:g} % of {window:,}"
         return f"min({part}, {window:,} − {self.settings.reserved:,})" if window > self.settings.reserved else part
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         """A summary of all, an answer to it, and the tool call that is under way with its results."""
         messages = history.messages
         cut = last_marked(messages.has_calls, 1) if history.within_turn else len(messages)

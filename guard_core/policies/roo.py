@@ -17,9 +17,9 @@ import msgspec
 from guard_core.costs import RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.counted import CountedPolicy
-from guard_core.policies.pieces.counters import Counter
+from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.cuts import last_messages
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import INFLATED, NOTHING_TO_COMPACT
@@ -67,8 +67,8 @@ class Roo(CountedPolicy):
     agent = "roo"
 
     @property
-    def counter(self) -> Counter:
-        return Counter(pending=_text_tokens, pending_words="bytes // 4 of what was added since")
+    def counter(self) -> UsageCounter:
+        return UsageCounter(pending=_text_tokens, pending_words="bytes // 4 of what was added since")
 
     def threshold(self, window: int) -> int:
         """It compacts above what is allowed, or from a share on."""
@@ -78,7 +78,7 @@ class Roo(CountedPolicy):
         share = f"{self.settings.share * 100:g} % of {window:,}"
         return f"min(90 % of {window:,} − {self.settings.reserved:,} + 1, {share})"
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         messages = history.messages
         keeps = self.settings.profile == KEEP
         first, cut = (1, last_messages(len(messages), KEPT)) if keeps else (0, len(messages))
@@ -92,13 +92,13 @@ class Roo(CountedPolicy):
         event = messages.event_at(cut, history.stop)
         return Plan((*messages.between(0, first), summary, *tail), cut=(event,) * 3)
 
-    def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
+    def refuses(self, history: CompactableHistory, after: View) -> tuple[int, Mapping[str, Any]]:
         """A summary that leaves as much as there was is not taken."""
         costs = self.estimator(history.ledger)
         grows = costs.contents(after) >= costs.contents(history.view)
         return (INFLATED, {}) if grows else super().refuses(history, after)
 
-    def instead(self, history: History) -> Plan | None:
+    def instead(self, history: CompactableHistory) -> Plan | None:
         """Half of the messages behind the first are hidden, an even number of them, with the results of their calls."""
         messages = history.messages
         stop = 1 + hidden_of(len(messages))

@@ -20,9 +20,9 @@ from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import MESSAGES, ListOutcome, ListRequest, failed
 from guard_core.policies.pieces.message_columns import between
-from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
+from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.pieces.shared_settings import summary_budget
-from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy
 from guard_core.policies.settings import (
     BEGINS_WITH_ANSWER,
     COUNT,
@@ -37,10 +37,10 @@ from guard_core.views import Span, Synthetic, View
 
 SUMMARY = "summary"  # kind of the inserted message
 _SOURCE = "semantic-kernel 1.45.0, history_reducer"
-ONE = Costs("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
+ONE = MessageCosts("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
 
 
-class Rows(NamedTuple):
+class MessageRows(NamedTuple):
     """The messages of a list in columns: role, whether it has a call or result, whether it is a summary of before."""
 
     roles: Ints
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
     summaries: NDArray[np.bool_]
 
 
-def rows_of(ledger: Ledger, view: View) -> Rows:
+def rows_of(ledger: Ledger, view: View) -> MessageRows:
     """The messages of a view."""
     roles = roles_of(ledger)
     columns: list[tuple[Ints, NDArray[np.bool_], NDArray[np.bool_]]] = []
@@ -60,7 +60,7 @@ def rows_of(ledger: Ledger, view: View) -> Rows:
         else:
             assert isinstance(segment, Synthetic)
             columns.append((np.array([ROLE_OF[segment.role]]), np.array([False]), np.array([segment.kind == SUMMARY])))
-    return Rows(*map(np.concatenate, zip(*columns, strict=True)))
+    return MessageRows(*map(np.concatenate, zip(*columns, strict=True)))
 
 
 def _in_tools(ledger: Ledger, events: slice) -> NDArray[np.bool_]:
@@ -75,7 +75,7 @@ class ReducerSettings(msgspec.Struct, frozen=True):
     threshold_count: int = 0
 
 
-class SummarizationSettings(ReducerSettings, frozen=True):
+class SemanticKernelSummarizationSettings(ReducerSettings, frozen=True):
     """Of the one that summarises."""
 
     use_single_summary: bool = True
@@ -93,13 +93,13 @@ class _Reducer(StagedPolicy):
     def compares(self) -> str:
         return MESSAGES
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return ONE
 
     def limit(self, window: int) -> int:
         return self.settings.target_count + self.settings.threshold_count
 
-    def cut(self, rows: Rows, offset: int, system: int) -> int | None:
+    def cut(self, rows: MessageRows, offset: int, system: int) -> int | None:
         """The first message that stays; None where none goes. `offset`: messages at the beginning that are not looked
         at; `system`: the place of the system message, -1: there is none."""
         count, target = len(rows.roles), self.settings.target_count
@@ -162,7 +162,7 @@ def _with_system(view: View, system: int, head: View, cut: int) -> View:
     return normal((*between(view, system, system + 1), *head)) if 0 <= system < cut else head
 
 
-class Truncation(_Reducer):
+class SemanticKernelTruncation(_Reducer):
     """ChatHistoryTruncationReducer."""
 
     name: ClassVar[str] = "semantic-kernel-truncation"
@@ -170,7 +170,7 @@ class Truncation(_Reducer):
     def walks(self, ledger: Ledger, state: Any) -> bool:
         return not state.head and not _places(ledger).has_system
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int:
         cut = self.cut_of_log(asked.ledger, head.kept_from, asked.at.item(row))
         return NOTHING_TO_COMPACT if cut is None else Act(Head((), cut), state)
 
@@ -183,18 +183,18 @@ class Truncation(_Reducer):
         return ListOutcome(_with_system(request.view, system, between(request.view, cut, len(rows.roles)), cut), state)
 
 
-class Summarization(_Reducer):
+class SemanticKernelSummarization(_Reducer):
     """ChatHistorySummarizationReducer."""
 
     name: ClassVar[str] = "semantic-kernel-summarization"
-    settings: SummarizationSettings
+    settings: SemanticKernelSummarizationSettings
 
     def walks(self, ledger: Ledger, state: Any) -> bool:
         """Before the log there is one summary at most."""
         is_plain = len(state.head) <= 1 and all(getattr(each, "kind", "") == SUMMARY for each in state.head)
         return self.settings.use_single_summary and is_plain and not _places(ledger).has_system
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int:
         ledger = asked.ledger
         cut = self.cut_of_log(ledger, head.kept_from, asked.at.item(row))
         if cut is None:
@@ -231,7 +231,7 @@ class Summarization(_Reducer):
         after = _with_system(view, system, (*before, message, *between(view, cut, len(rows.roles))), cut)
         return ListOutcome(normal(after), state, (request.passed(given, after, summary_bytes=summary.bytes),))
 
-    def _given(self, view: View, rows: Rows, start: int, stop: int) -> View:
+    def _given(self, view: View, rows: MessageRows, start: int, stop: int) -> View:
         """What the summariser is given: no system message, and no message with a call or result unless they are
         included."""
         left_out = rows.roles == SYSTEM_ROLE
@@ -288,10 +288,10 @@ COUNTS = (
     ),
 )
 TRUNCATION = PolicyKind(
-    Truncation.name,
+    SemanticKernelTruncation.name,
     "Semantic Kernel (truncation)",
     "Keeps the system message and the last messages.",
-    lambda **values: Truncation(ReducerSettings(**values)),
+    lambda **values: SemanticKernelTruncation(ReducerSettings(**values)),
     COUNTS,
     summarises=False,
     judged_by=RecordedRuns("semantic-kernel", "truncation"),
@@ -305,10 +305,10 @@ TRUNCATION = PolicyKind(
     ),
 )
 SUMMARIZATION = PolicyKind(
-    Summarization.name,
+    SemanticKernelSummarization.name,
     "Semantic Kernel (summarization)",
     "Keeps the system message, a summary of what is removed, and the last messages.",
-    lambda **values: Summarization(SummarizationSettings(**values)),
+    lambda **values: SemanticKernelSummarization(SemanticKernelSummarizationSettings(**values)),
     (
         *COUNTS,
         Setting("use_single_summary", "One summary", SWITCH, True, "summarises earlier summaries, too", _SOURCE),

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from guard_core.costs import MODEL, RESULT, SYSTEM, TEXT
 from guard_core.events import Event, Part, Role, TextPart, ToolResultPart, value_text
 from guard_core.forms import Form, brings_form
-from guard_core.forms.base import Columns, PartColumns
+from guard_core.forms.base import LogColumns, PartColumns
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import MESSAGES, Sizes
-from guard_core.policies.pieces.messages import TOOL, USER, Costs, roles_of
+from guard_core.policies.pieces.messages import TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.settings import CHOICE, COUNT, PolicyKind, Profile, PublishedResult, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns
 
@@ -52,7 +52,7 @@ class LineCount(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return kind in (TEXT, RESULT)
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         own = self._own(ledger, parts)
         before, after = WORDING[self.wording]
         size = len(before + after) + _digits(parts["lines"])
@@ -63,10 +63,10 @@ class LineCount(Form, frozen=True):
         new: dict[str, Any] = {**ascii_sizes, **quoted, **plain}
         return {**parts, **{name: np.where(own, value, parts[name]) for name, value in new.items()}}
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         return self._own(ledger, old)  # the line may be as long as the text that it replaces
 
-    def _own(self, ledger: Columns, parts: PartColumns) -> NDArray[np.bool_]:
+    def _own(self, ledger: LogColumns, parts: PartColumns) -> NDArray[np.bool_]:
         """The texts of the user and the tool results."""
         flags = ledger.events["flags"][parts["event"]]
         return np.asarray(np.isin(parts["kind"], (TEXT, RESULT)) & ((flags & (MODEL | SYSTEM)) == 0))
@@ -93,7 +93,7 @@ def _digits(numbers: Ints) -> Ints:
     return np.floor(np.log10(np.maximum(numbers, 1))).astype(np.int64) + 1
 
 
-OBSERVATIONS = Costs("observations", lambda ledger, parts: _is_observation(ledger), lambda message: 1)
+OBSERVATIONS = MessageCosts("observations", lambda ledger, parts: _is_observation(ledger), lambda message: 1)
 
 
 def _is_observation(ledger: Ledger) -> Ints:
@@ -110,7 +110,7 @@ class LastObservations(EditingPolicy):
     def compares(self) -> str:
         return MESSAGES
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return OBSERVATIONS
 
     def limit(self, window: int) -> int:
@@ -126,7 +126,7 @@ class LastObservations(EditingPolicy):
         """How many of the oldest observations are omitted, the first one counted, which stays."""
         return counted // self.settings.polling * self.settings.polling - self.settings.n
 
-    def edited(self, steps: Steps) -> Edited:
+    def edited(self, steps: ActingSteps) -> Edited:
         ledger = steps.ledger
         if "observations" not in ledger.derived:
             ledger.derived["observations"] = np.flatnonzero(_is_observation(ledger))

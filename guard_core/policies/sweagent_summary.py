@@ -19,13 +19,13 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Acted, Check, Decision, Quiet, Run
+from guard_core.policies.base import Acted, Check, Decision, Quiet, ReplayRun
 from guard_core.policies.pieces.lists import TURNS, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
     USER,
-    Costs,
+    MessageCosts,
     messages_of,
     role_of,
     roles_of,
@@ -38,7 +38,7 @@ from guard_core.trace import SUMMARISER_FAILED
 from guard_core.views import Span, Synthetic, View
 
 _SOURCE = "specification of new policies section 2; arXiv 2508.21433"
-ONE = Costs("events", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
+ONE = MessageCosts("events", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
 
 
 class SummaryMemory(ListMemory, frozen=True, omit_defaults=True):
@@ -51,14 +51,14 @@ class SummaryMemory(ListMemory, frozen=True, omit_defaults=True):
 
 SUMMARY, HYBRID = "summary", "hybrid"
 # Messages of the user and tool results. No checkpoint is one.
-OBSERVATIONS = Costs(
+OBSERVATIONS = MessageCosts(
     "unmasked observations",
     lambda ledger, parts: np.isin(roles_of(ledger), (USER, TOOL)).astype(np.int64),
     lambda message: 0,
 )
 
 
-class SummarySettings(msgspec.Struct, frozen=True):
+class SweAgentSummarySettings(msgspec.Struct, frozen=True):
     """Numbers of turns; tokens. `keep_observations` is 0 where none is masked."""
 
     profile: str
@@ -75,13 +75,13 @@ class SummarizeEveryNTurns(ListPolicy):
     name: ClassVar[str] = "sweagent-summary"
     relation: ClassVar[str] = ">="
     state_type: ClassVar[type] = SummaryMemory
-    settings: SummarySettings
+    settings: SweAgentSummarySettings
 
     @property
     def compares(self) -> str:
         return TURNS
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return ONE
 
     def limit(self, window: int) -> int:
@@ -148,10 +148,10 @@ class SummarizeEveryNTurns(ListPolicy):
     def decide(self, check: Check, state: SummaryMemory) -> Decision:
         return super().decide(check, _with_all_checkpoints(state))
 
-    def scan(self, run: Run, start: int, stop: int, state: SummaryMemory) -> Quiet | Acted | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: SummaryMemory) -> Quiet | Acted | None:
         return super().scan(run, start, stop, _with_all_checkpoints(state))
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         counted, limit = _turns_before(run.ledger, run.ledger.steps["at"]), self.limit(run.window)
         fired = np.asarray(self.over(counted, limit), dtype=np.int64)
         return {**super().shadow(run, trace), **self._compared(counted, np.full(len(counted), limit)), "fired": fired}
@@ -191,7 +191,7 @@ KIND = PolicyKind(
         "Whenever enough turns have accumulated, replaces the oldest with a checkpoint; keeps the task and "
         "the newest turns."
     ),
-    lambda **values: SummarizeEveryNTurns(SummarySettings(**values)),
+    lambda **values: SummarizeEveryNTurns(SweAgentSummarySettings(**values)),
     (
         Setting(
             "n",

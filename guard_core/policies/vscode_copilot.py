@@ -14,8 +14,8 @@ import math
 import msgspec
 
 from guard_core.policies.pieces.counted import CountedPolicy
-from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, PolicyKind, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
@@ -44,8 +44,8 @@ class VsCodeCopilot(CountedPolicy):
     name = "vscode-copilot"
 
     @property
-    def counter(self) -> Counter:
-        return Counter(output=False)
+    def counter(self) -> UsageCounter:
+        return UsageCounter(output=False)
 
     def threshold(self, window: int) -> int:
         return math.ceil(self.settings.begin * self.settings.budget(window))
@@ -54,7 +54,7 @@ class VsCodeCopilot(CountedPolicy):
         item = self.settings
         return f"{item.begin * 100:g} % of {item.budget_share * 100:g} % of ({window:,} − {item.tools:,} of tools)"
 
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         """A summary of what the last counted request held, then what came since."""
         messages, state = history.messages, history.state
         counted = int(history.ledger.steps["at"][state.as_of]) if state.as_of >= 0 else history.stop

@@ -19,11 +19,11 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.base import Recording, RecordingFacts, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
 from guard_core.recordings.reading.early_events import EarlyEvents
-from guard_core.recordings.reading.first_look import FirstLook, Looks, look_at
+from guard_core.recordings.reading.first_look import FirstLook, GivesFirstLook, look_at
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.notes import ImportNotes, Problem
-from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, Progress, Shape
-from guard_core.recordings.reading.watch import Watch
+from guard_core.recordings.reading.notes import FileProblem, ImportNotes
+from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, Progress, SourceShape
+from guard_core.recordings.reading.watch import ObjectWatch
 from guard_core.recordings.registry import FORMATS, LABELS, PLACES
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 
@@ -33,15 +33,15 @@ __all__ = [
     "PLACES",
     "ByteSource",
     "EarlyEvents",
+    "FileProblem",
     "FirstLook",
     "ImportNotes",
     "Limits",
-    "Problem",
     "Progress",
     "Recording",
     "RecordingFacts",
     "RecordingFormat",
-    "Shape",
+    "SourceShape",
     "detect",
     "first_look",
     "look_at",
@@ -92,7 +92,7 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
             return None
         format_ = detect(source)
         try:
-            return format_.first_look(source) if isinstance(format_, Looks) else None
+            return format_.first_look(source) if isinstance(format_, GivesFirstLook) else None
         except UNFORESEEN:  # a full reading reports what is wrong
             return None
 
@@ -100,7 +100,7 @@ def first_look(recording: str | os.PathLike[str]) -> FirstLook | None:
 def read_source(source: ByteSource) -> Recording:
     """Read an open source with the format that recognises it."""
     format_ = detect(source)
-    source.watch = Watch(format_.known_names) if format_.known_names is not None else None
+    source.watch = ObjectWatch(format_.known_names) if format_.known_names is not None else None
     try:
         recording = format_.read(source)
     except UNFORESEEN as error:

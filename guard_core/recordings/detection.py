@@ -11,7 +11,7 @@ from guard_core.errors import DamagedRecording, RecordingError, UnknownFormat
 from guard_core.recordings import other_agents
 from guard_core.recordings.base import RecordingFormat
 from guard_core.recordings.reading import fields, sqlite_source, strict_json
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.registry import FORMATS
 
 _LOOKED_AT = 20  # objects, to say whose they are
@@ -29,7 +29,7 @@ def detect(source: ByteSource) -> RecordingFormat:
         first, then = then, first
     if format_ := first(source) or then(source):
         return format_
-    if source.shape is Shape.JSON:
+    if source.shape is SourceShape.JSON:
         _check_value(source)
     _check_single_line(source)
     raise _unknown(source)
@@ -67,7 +67,7 @@ def _behind_damaged_head(source: ByteSource) -> RecordingFormat | None:
 
 def _damaged_head(source: ByteSource) -> tuple[int, strict_json.JsonProblem | None]:
     """Bytes of comments at the beginning of text, or of its first line, and why they are not JSON; None where it is."""
-    if source.shape in (Shape.SQLITE, Shape.ZIP, Shape.EMPTY):
+    if source.shape in (SourceShape.SQLITE, SourceShape.ZIP, SourceShape.EMPTY):
         return 0, None
     first = source.head(source.limits.head_bytes)
     if comments := _COMMENTS.match(first):
@@ -81,7 +81,7 @@ def _damaged_head(source: ByteSource) -> tuple[int, strict_json.JsonProblem | No
 
 
 def _is_value_behind_damage(source: ByteSource) -> bool:
-    heads = source.head_lines(2) if source.shape is Shape.LINES else []
+    heads = source.head_lines(2) if source.shape is SourceShape.LINES else []
     return len(heads) == 1 and heads[0].number > 1
 
 
@@ -99,7 +99,7 @@ def _check_value(source: ByteSource) -> None:
 
 def _check_single_line(source: ByteSource) -> None:
     """Raise what is damaged in a file of one line: a JSON value that stops a strict reading looks like a line."""
-    heads = source.head_lines(2) if source.shape is Shape.LINES else []
+    heads = source.head_lines(2) if source.shape is SourceShape.LINES else []
     if len(heads) != 1:
         return
     try:
@@ -110,19 +110,19 @@ def _check_single_line(source: ByteSource) -> None:
 
 
 def _unknown(source: ByteSource) -> UnknownFormat:
-    if source.shape is Shape.SQLITE and (reason := sqlite_source.why_unreadable(source)):
+    if source.shape is SourceShape.SQLITE and (reason := sqlite_source.why_unreadable(source)):
         return UnknownFormat(f"this is a SQLite database with no table that can be read: {reason}")
     seen = f"this is {_seen(source)}, which no known format writes"
     if whose := _elsewhere(source):
         return UnknownFormat(f"{seen}; {whose}")
     known = ", ".join(dict.fromkeys(format_.label for format_ in FORMATS))
-    return UnknownFormat(f"{seen}. Known are: {known}", line=1 if source.shape is Shape.TEXT else None)
+    return UnknownFormat(f"{seen}. Known are: {known}", line=1 if source.shape is SourceShape.TEXT else None)
 
 
 def _elsewhere(source: ByteSource) -> str:
     """The format that has such objects in an array instead of lines, or the other way round, and what to do."""
     values = _values(source)
-    lined = source.shape is not Shape.LINES
+    lined = source.shape is not SourceShape.LINES
     how = "one per line: jq -c writes them so" if lined else "in one array: jq -s writes it"
     try:
         again = "\n".join(map(json.dumps, values)) if lined else json.dumps(values)
@@ -135,10 +135,10 @@ def _elsewhere(source: ByteSource) -> str:
 
 def _values(source: ByteSource) -> list[Any]:
     """The first objects of the file: of its lines, of its array (a good one), or one after the other."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         return [line.obj for line in source.head_lines(_LOOKED_AT)]
     values: list[Any] = []
-    if source.shape is Shape.JSON:
+    if source.shape is SourceShape.JSON:
         with suppress(RecordingError):
             value = source.json(allow_nan=True)
             return list(fields.objects(value[:_LOOKED_AT])) if isinstance(value, list) else []
@@ -154,20 +154,20 @@ def _values(source: ByteSource) -> list[Any]:
 def _seen(source: ByteSource) -> str:
     """What the content looks like, in words; its own text is cut and escaped."""
     match source.shape:
-        case Shape.EMPTY:
+        case SourceShape.EMPTY:
             return "an empty file"
-        case Shape.SQLITE:
+        case SourceShape.SQLITE:
             return _database(source)
-        case Shape.ZIP:
+        case SourceShape.ZIP:
             if source.is_folder:
                 return "a folder without a session that is kept in several files (name a file in it)"
             known = "Inspect's .eval and sessions of Cline's SDK, Kimi, Mistral Vibe and OpenHands"
             return f"a ZIP archive (only {known} are read; unpack others)"
-        case Shape.TEXT:
+        case SourceShape.TEXT:
             return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"
-        case Shape.LINES:
+        case SourceShape.LINES:
             return f"JSON Lines whose objects have the keys {_keys(source.head_lines(1)[0].obj)}"
-        case Shape.JSON:
+        case SourceShape.JSON:
             value = source.json(allow_nan=True)
             if isinstance(value, dict):
                 return f"a JSON object with the keys {_keys(value)}"

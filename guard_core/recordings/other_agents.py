@@ -12,7 +12,7 @@ from typing import Any
 
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.sqlite_source import tables
 
 _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that identifies the agent is looked for
@@ -26,9 +26,9 @@ def agent_of(source: ByteSource) -> str:
     content cannot be looked at."""
     if "content_json" in tables(source).get("messages", ()):
         return "Goose"
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         return _first(_LINES, [line.obj for line in source.head_lines()])
-    if source.shape is not Shape.JSON:
+    if source.shape is not SourceShape.JSON:
         return ""
     value = source.json(allow_nan=True)
     if agent := _first(_VALUES, [value]):

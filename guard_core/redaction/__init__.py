@@ -4,13 +4,13 @@
 """
 
 from guard_core.redaction.finding import Match, OwnPattern, find, own_patterns
-from guard_core.redaction.redactor import Entry, Redactor
+from guard_core.redaction.redactor import RedactionEntry, Redactor
 from guard_core.redaction.sessions import learn_session, redacted_report, redacted_session, redacted_tables
 
 __all__ = [
-    "Entry",
     "Match",
     "OwnPattern",
+    "RedactionEntry",
     "Redactor",
     "find",
     "learn_session",

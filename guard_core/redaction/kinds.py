@@ -14,7 +14,7 @@ _U = "[A-Za-z0-9_-]"
 _X = "[0-9a-f]"
 
 
-class Shape(NamedTuple):
+class SecretShape(NamedTuple):
     """A kind of secret: its name for people, the words that one begins with, and the pattern of what follows."""
 
     name: str
@@ -22,11 +22,11 @@ class Shape(NamedTuple):
     rest: re.Pattern[str]
 
 
-def _shape(name: str, words: str, rest: str) -> Shape:
-    return Shape(name, tuple(words.split()), re.compile(rest))
+def _shape(name: str, words: str, rest: str) -> SecretShape:
+    return SecretShape(name, tuple(words.split()), re.compile(rest))
 
 
-SHAPES: tuple[Shape, ...] = (
+SHAPES: tuple[SecretShape, ...] = (
     _shape("AWS key id", "AKIA ASIA ABIA ACCA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
     _shape("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_A}{{36,251}}"),
     _shape("GitHub token", "github_pat_", r"[A-Za-z0-9_]{22,251}"),

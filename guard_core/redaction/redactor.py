@@ -29,7 +29,7 @@ _CUT = re.compile(r"\s?…|\"|\n\[|\Z")  # what follows text that was cut
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4096}={0,2}")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class RedactionEntry(msgspec.Struct, frozen=True):
     """One value for a review: `key` identifies it without giving it away, `count` is how often it was found, `shown` is
     the value shortened, `before` and `after` its surroundings where it was found first, themselves redacted."""
 
@@ -96,10 +96,10 @@ class Redactor:
         return dict(sorted(totals.items()))
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[RedactionEntry]:
         """What was found in the texts that were redacted, kept values, too: by kind, then by number."""
         return [
-            Entry(
+            RedactionEntry(
                 key_of(kind, value),
                 kind,
                 self._numbers[kind, value],

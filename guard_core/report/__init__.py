@@ -7,7 +7,7 @@
 """
 
 from guard_core.report.badge import badge
-from guard_core.report.building import Options, build
+from guard_core.report.building import ReportOptions, build
 from guard_core.report.document import Report, decode, encode, sealed
 from guard_core.report.extracts import extract
 from guard_core.report.html import page
@@ -15,15 +15,15 @@ from guard_core.report.levels import LEVELS, at_level
 from guard_core.report.markdown import markdown
 from guard_core.report.sheet import sheet
 from guard_core.report.table_pages import tables_badge, tables_markdown, tables_page, tables_sheet
-from guard_core.report.tables import ChartLine, Part, Table, TableReport
+from guard_core.report.tables import ChartLine, ReportPart, Table, TableReport
 from guard_core.report.verifying import WrongFigure, verify, verify_document
 
 __all__ = [
     "LEVELS",
     "ChartLine",
-    "Options",
-    "Part",
     "Report",
+    "ReportOptions",
+    "ReportPart",
     "Table",
     "TableReport",
     "WrongFigure",

@@ -28,13 +28,13 @@ from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.trace import Trace
 from guard_core.version import __version__
-from guard_core.windows.call_windows import Judged, windows_words
+from guard_core.windows.call_windows import WindowWarning, windows_words
 from guard_core.windows.window_evidence import WindowJudgement, judge_session
 
 MOST_TOOLS = 20  # that are named
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ReportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a report is made with. With `policy` it has a replay beside the recording, under `settings` and with
     summaries of the size `summary`. `window` in tokens replaces the session's own, `rule` has settings of the agent's
     own rule. `chosen` are the compactions of the last side, from 0, that are shown in full; None: the first ones.
@@ -49,18 +49,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     level: str = TEXT
 
 
-def judged_window(session: Session, options: Options) -> WindowJudgement:
+def judged_window(session: Session, options: ReportOptions) -> WindowJudgement:
     """The window of a session, or the one that the options ask for."""
     window = None if options.window is None else Sourced(options.window, Provenance.USER, "chosen for this report")
     return judge_session(session, window)
 
 
-def facts_of(session: Session, options: Options) -> Facts:
+def facts_of(session: Session, options: ReportOptions) -> Facts:
     """The facts of a session under the options."""
     return dataclasses.replace(Facts.of(session, judged_window(session, options)), settings=options.rule)
 
 
-def build(session: Session, options: Options, errors: Forecast | None = None, facts: Facts | None = None) -> doc.Report:
+def build(
+    session: Session, options: ReportOptions, errors: Forecast | None = None, facts: Facts | None = None
+) -> doc.Report:
     """The report of a session whose texts are in memory. `errors` is its forecast and `facts` are those of the session
     under these options, where they were computed before.
 
@@ -70,11 +72,13 @@ def build(session: Session, options: Options, errors: Forecast | None = None, fa
     prices = Prices.of(session, facts.ledger)
     sides = _sides(facts, prices, options)
     measured = forecast(facts.ledger) if errors is None else errors
-    windows = windows_words(facts.recording.call_windows, Judged.REPLAY if options.policy else Judged.RECORDING)
+    windows = windows_words(
+        facts.recording.call_windows, WindowWarning.REPLAY if options.policy else WindowWarning.RECORDING
+    )
     report = doc.Report(
         engine_version=__version__,
         level=TEXT,
-        asked=doc.Asked(
+        asked=doc.ReportParameters(
             policy=options.policy,
             settings=dict(options.settings),
             summary=options.summary,
@@ -83,7 +87,7 @@ def build(session: Session, options: Options, errors: Forecast | None = None, fa
             chosen=options.chosen,
         ),
         session=_session(facts),
-        window=doc.Window(facts.window.value, facts.window.source, facts.window.status, facts.window.note),
+        window=doc.ReportWindow(facts.window.value, facts.window.source, facts.window.status, facts.window.note),
         rule=_rule(facts),
         sides=sides,
         prices=tuple(rates.note for rates in dict.fromkeys(prices.rates) if rates),
@@ -97,7 +101,7 @@ def build(session: Session, options: Options, errors: Forecast | None = None, fa
     return doc.sealed(at_level(report, options.level))
 
 
-def sources_of(facts: Facts, prices: Prices, options: Options) -> list[SideSource]:
+def sources_of(facts: Facts, prices: Prices, options: ReportOptions) -> list[SideSource]:
     """The sides under the options: the recording, where there is one, then the replay."""
     simulated = facts.ledger.usage_ratio is not None
     trace = _trace(facts, options)
@@ -109,7 +113,7 @@ def sources_of(facts: Facts, prices: Prices, options: Options) -> list[SideSourc
     return sources
 
 
-def _sides(facts: Facts, prices: Prices, options: Options) -> tuple[doc.Side, ...]:
+def _sides(facts: Facts, prices: Prices, options: ReportOptions) -> tuple[doc.Side, ...]:
     sources = sources_of(facts, prices, options)
     chosen = None if options.chosen is None else frozenset(options.chosen)
     if chosen and max(chosen) >= (count := sources[-1].compaction_count):
@@ -118,7 +122,7 @@ def _sides(facts: Facts, prices: Prices, options: Options) -> tuple[doc.Side, ..
     return tuple(source.side(chosen if place == last else None) for place, source in enumerate(sources))
 
 
-def _trace(facts: Facts, options: Options) -> Trace | None:
+def _trace(facts: Facts, options: ReportOptions) -> Trace | None:
     """The replay that is asked for."""
     if not options.policy:
         return None
@@ -183,7 +187,9 @@ def _rule(facts: Facts) -> doc.Rule:
         compared=explanation.compared,
         settings=()
         if rule is None
-        else tuple(doc.Setting(item.name, item.value, item.unit, item.source, item.note) for item in rule.settings),
+        else tuple(
+            doc.ReportSetting(item.name, item.value, item.unit, item.source, item.note) for item in rule.settings
+        ),
         automatic=explanation.auto,
         comparable=explanation.comparable,
         agrees=explanation.agrees,

@@ -36,7 +36,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
 
 
-class Setting(msgspec.Struct, frozen=True):
+class ReportSetting(msgspec.Struct, frozen=True):
     """A number that the agent's rule is made of; null: not known, the note says why."""
 
     name: str
@@ -57,13 +57,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int | None
     formula: str
     compared: str
-    settings: tuple[Setting, ...]
+    settings: tuple[ReportSetting, ...]
     automatic: int
     comparable: int
     agrees: int
 
 
-class BridgePart(msgspec.Struct, frozen=True):
+class ReportBridgePart(msgspec.Struct, frozen=True):
     """One part of the requests: before + grown - removed + inserted + unexplained = after."""
 
     name: str
@@ -75,10 +75,10 @@ class BridgePart(msgspec.Struct, frozen=True):
     unexplained: int
 
 
-class Bridge(msgspec.Struct, frozen=True):
+class ReportBridge(msgspec.Struct, frozen=True):
     """From the last request before a compaction to the first one after it, by parts."""
 
-    parts: tuple[BridgePart, ...]
+    parts: tuple[ReportBridgePart, ...]
     before_step: int | None
     after_step: int | None
     before_source: str
@@ -96,7 +96,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...]
 
 
-class Decision(msgspec.Struct, frozen=True):
+class ReportDecision(msgspec.Struct, frozen=True):
     """Why it compacted: the check before the call as arithmetic."""
 
     sentence: str
@@ -104,7 +104,7 @@ class Decision(msgspec.Struct, frozen=True):
     terms: tuple[Term, ...]
 
 
-class Inserted(msgspec.Struct, frozen=True):
+class ReportInserted(msgspec.Struct, frozen=True):
     """A message that a compaction wrote. `text` is empty where it is withheld or not known."""
 
     kind: str
@@ -112,7 +112,7 @@ class Inserted(msgspec.Struct, frozen=True):
     text: str
 
 
-class Compaction(msgspec.Struct, frozen=True, kw_only=True):
+class ReportCompaction(msgspec.Struct, frozen=True, kw_only=True):
     """One compaction. `before` is the request that it replaced, the last one and what was added since (0: none), and
     `after` the first one after it, with their sources; `instructions_lost` counts sentences that no later request is
     known to have up to where it comes back. The fields from `decision` on are those of a chosen compaction."""
@@ -131,10 +131,10 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     agreement: str
     reason: str
     instructions_lost: int
-    decision: Decision | None = None
-    bridge: Bridge | None = None
+    decision: ReportDecision | None = None
+    bridge: ReportBridge | None = None
     price: Price | None = None
-    inserted: tuple[Inserted, ...] = ()
+    inserted: tuple[ReportInserted, ...] = ()
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -148,7 +148,7 @@ class Series(msgspec.Struct, frozen=True):
     threshold: tuple[int, ...]
 
 
-class Costs(msgspec.Struct, frozen=True, kw_only=True):
+class ReportCosts(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens and price of all calls; `source` says whether the cache's share was reported or modelled."""
 
     prompt: int
@@ -177,8 +177,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     requests_dropped: int
     calls_without_result_steps: int
     never_paid: int | None
-    costs: Costs
-    reported: Costs | None
+    costs: ReportCosts
+    reported: ReportCosts | None
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -224,11 +224,11 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Claim, ...]
     outcome: Outcome
     facts: FactsLost
-    compactions: tuple[Compaction, ...]
+    compactions: tuple[ReportCompaction, ...]
     series: Series
 
 
-class Window(msgspec.Struct, frozen=True):
+class ReportWindow(msgspec.Struct, frozen=True):
     """The context window in tokens, where it comes from and how far it can be relied on."""
 
     value: int
@@ -276,7 +276,7 @@ class Hidden(msgspec.Struct, frozen=True):
     count: int
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ReportParameters(msgspec.Struct, frozen=True, kw_only=True):
     """What the report was made with, so that it can be made again. `rule` has settings of the agent's own rule,
     `chosen` are the compactions shown in full, null: the first ones."""
 
@@ -297,9 +297,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     level: str
     title: str = ""
     remarks: tuple[Remark, ...] = ()
-    asked: Asked
+    asked: ReportParameters
     session: SessionFacts
-    window: Window
+    window: ReportWindow
     rule: Rule
     sides: tuple[Side, ...]  # the recording, where there is one, then the replay
     prices: tuple[str, ...]

@@ -12,10 +12,10 @@ from guard_core.estimation.forecast import Forecast
 from guard_core.findings import Facts
 from guard_core.outcomes.bill import Prices
 from guard_core.report import document as doc
-from guard_core.report.building import Options, build, facts_of, sources_of
+from guard_core.report.building import ReportOptions, build, facts_of, sources_of
 from guard_core.report.document import sealed
 from guard_core.report.sides import SideSource
-from guard_core.report.tables import Made, Part, Table, TableReport
+from guard_core.report.tables import Made, ReportPart, Table, TableReport
 from guard_core.report.words import side_title
 from guard_core.sessions import Session
 from guard_core.trace import Term
@@ -25,7 +25,11 @@ COLUMNS = ("before", "grown", "removed", "inserted", "unexplained", "after")
 
 
 def extract(
-    session: Session, options: Options, part: Part, errors: Forecast | None = None, facts: Facts | None = None
+    session: Session,
+    options: ReportOptions,
+    part: ReportPart,
+    errors: Forecast | None = None,
+    facts: Facts | None = None,
 ) -> TableReport:
     """The part of a session's report under these options, of its last side: the replay, where there is one.
 
@@ -93,7 +97,7 @@ def _compaction(side: doc.Side, number: int) -> tuple[str, list[str], list[Table
     return before + place, sentences, tables
 
 
-def _lost(side: doc.Side, item: doc.Compaction) -> Table:
+def _lost(side: doc.Side, item: doc.ReportCompaction) -> Table:
     facts = [fact for fact in side.facts.listed if fact.lost_at >= 0 and fact.compaction == item.index]
     return Table(
         heading="Instructions that requests no longer hold from here on",
@@ -104,7 +108,7 @@ def _lost(side: doc.Side, item: doc.Compaction) -> Table:
     )
 
 
-def _bridge(item: doc.Compaction) -> Iterator[Table]:
+def _bridge(item: doc.ReportCompaction) -> Iterator[Table]:
     if item.bridge is None:
         return
     parts = [part for part in item.bridge.parts if any(getattr(part, name) for name in COLUMNS)]
@@ -139,7 +143,7 @@ def _decision(source: SideSource, step: int, report: doc.Report) -> tuple[str, l
     return f"Step {step + 1:,} of {count:,}", sentences, [*_terms(decision), request]
 
 
-def _terms(decision: doc.Decision | None) -> Iterator[Table]:
+def _terms(decision: doc.ReportDecision | None) -> Iterator[Table]:
     if decision is None:
         return
     yield Table(

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from guard_core.plural import counted
-from guard_core.report.document import Compaction, Report, Side
+from guard_core.report.document import Report, ReportCompaction, Side
 from guard_core.report.markup import Content, Markup, joined, tag
 from guard_core.report.svg import anchor, chart
 from guard_core.report.words import (
@@ -138,7 +138,7 @@ def _compactions(report: Report, side: Side) -> Iterator[Content]:
             yield from _compaction(report, side, item)
 
 
-def _compaction(report: Report, side: Side, item: Compaction) -> Iterator[Content]:
+def _compaction(report: Report, side: Side, item: ReportCompaction) -> Iterator[Content]:
     place = f"before step {item.step + 1:,}" if item.step >= 0 else "followed by no call"
     yield tag("h3", f"Compaction {item.index + 1:,}, {place}", id=anchor(side, item))
     yield [tag("blockquote", remark.text) for remark in report.remarks if remark.step == item.step >= 0]

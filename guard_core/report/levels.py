@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import SettingError
-from guard_core.report.document import Claim, Compaction, Fact, Report, Side
+from guard_core.report.document import Claim, Fact, Report, ReportCompaction, Side
 
 NUMBERS, NAMES, TEXT = LEVELS = ("numbers", "names", "text")
 WITHHELD = "…"
@@ -55,7 +55,7 @@ def _fact(fact: Fact) -> Fact:
     return msgspec.structs.replace(fact, text="")
 
 
-def _compaction(item: Compaction) -> Compaction:
+def _compaction(item: ReportCompaction) -> ReportCompaction:
     inserted = tuple(msgspec.structs.replace(message, text="") for message in item.inserted)
     return msgspec.structs.replace(item, inserted=inserted)
 

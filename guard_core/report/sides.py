@@ -13,14 +13,14 @@ from guard_core.bridge import Bridge, recorded_bridge, replayed_bridge
 from guard_core.counts import MODELLED, RECORDED, CountedCompaction
 from guard_core.decimation import kept_steps
 from guard_core.events import part_text, utf8_bytes
-from guard_core.facts.lanes import HELD, UNSURE, Lane, Search, State, places_of, worst_first
+from guard_core.facts.lanes import HELD, UNSURE, Lane, Search, SnippetState, places_of, worst_first
 from guard_core.facts.proposals import events_to_read, instructions
 from guard_core.facts.words import blind_words, outcome_words, summary_words
 from guard_core.findings import Facts
 from guard_core.findings.facts import CHARACTERS
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Prices, bill_of
-from guard_core.outcomes.outcome import Costs, PolicyOutcome, recorded_outcome, replayed_outcome
+from guard_core.outcomes.outcome import CallCosts, PolicyOutcome, recorded_outcome, replayed_outcome
 from guard_core.outcomes.payback import Payback, paybacks
 from guard_core.outcomes.sent import SentRequests
 from guard_core.outcomes.words import payback_words
@@ -126,14 +126,14 @@ class SideSource:
 
     # -- compactions
 
-    def _compactions(self, chosen: frozenset[int] | None) -> Iterator[doc.Compaction]:
+    def _compactions(self, chosen: frozenset[int] | None) -> Iterator[doc.ReportCompaction]:
         count = min(self.compaction_count, MOST_COMPACTIONS)
         in_full = frozenset(range(MOST_DETAILED)) if chosen is None else chosen
         for index in sorted({*range(count), *in_full}):
             if index < self.compaction_count:
                 yield self._compaction(index, is_full=index in in_full)
 
-    def _compaction(self, index: int, *, is_full: bool) -> doc.Compaction:
+    def _compaction(self, index: int, *, is_full: bool) -> doc.ReportCompaction:
         if self.trace is None:
             item = self._recorded(self.facts.counts.compactions[index], index)
         else:
@@ -148,7 +148,7 @@ class SideSource:
             inserted=tuple(self._inserted(index)),
         )
 
-    def _recorded(self, counted: CountedCompaction, index: int) -> doc.Compaction:
+    def _recorded(self, counted: CountedCompaction, index: int) -> doc.ReportCompaction:
         session, bridge = self.facts.session, self._bridges(index)
         recorded = session.compactions[counted.place]
         explained = self._explained.get(counted.place)
@@ -156,7 +156,7 @@ class SideSource:
         if bridge.is_blind:  # only the agent's own count is left, if it gives one
             before = max(recorded.tokens_before or 0, 0)
             source = Provenance.RECORDER.value if before else ""
-        return doc.Compaction(
+        return doc.ReportCompaction(
             index=index,
             step=counted.step,
             message=recorded.at,
@@ -173,10 +173,10 @@ class SideSource:
             instructions_lost=self._lost.get(index, 0),
         )
 
-    def _replayed(self, trace: Trace, record: CompactionRecord, index: int) -> doc.Compaction:
+    def _replayed(self, trace: Trace, record: CompactionRecord, index: int) -> doc.ReportCompaction:
         bridge = self._bridges(index)
         count, threshold = (int(trace.columns[name][record.step]) for name in ("decision_tokens", "threshold"))
-        return doc.Compaction(
+        return doc.ReportCompaction(
             index=index,
             step=record.step,
             message=int(self.facts.ledger.steps["at"][record.step]),
@@ -217,26 +217,26 @@ class SideSource:
             return replayed_bridge(ledger, attribution, self.facts.usage, self.trace, index)
         return recorded_bridge(ledger, attribution, self._observed, self.facts.counts.compactions[index].place)
 
-    def _bridge(self, index: int) -> doc.Bridge:
+    def _bridge(self, index: int) -> doc.ReportBridge:
         bridge = self._bridges(index)
-        parts = tuple(doc.BridgePart(**msgspec.structs.asdict(part)) for part in bridge.parts)
+        parts = tuple(doc.ReportBridgePart(**msgspec.structs.asdict(part)) for part in bridge.parts)
         ends = (bridge.before_step, bridge.after_step, str(bridge.before_source), str(bridge.after_source))
-        return doc.Bridge(parts, *ends, bridge.is_sealed)
+        return doc.ReportBridge(parts, *ends, bridge.is_sealed)
 
-    def _decision(self, item: doc.Compaction) -> doc.Decision | None:
+    def _decision(self, item: doc.ReportCompaction) -> doc.ReportDecision | None:
         if self.trace is not None and self.policy is not None:
             return self._replayed_decision(self.trace, self.policy, item.step, item.reason)
         return self.decision_at(item.step) if 0 <= item.step < self.facts.ledger.step_count else None
 
     @staticmethod
-    def _replayed_decision(trace: Trace, policy: Policy, step: int, reason: str) -> doc.Decision:
+    def _replayed_decision(trace: Trace, policy: Policy, step: int, reason: str) -> doc.ReportDecision:
         """`reason`: of a compaction at this step, "" where there was none."""
         count, threshold = (int(trace.columns[name][step]) for name in ("decision_tokens", "threshold"))
         sign = f"{count:,} against a threshold of {threshold:,}" if count > 0 and threshold > 0 else ""
         outcome = f"compacted here: {reason}." if reason else "did not compact here."
-        return doc.Decision(f"{trace.policy} {outcome}", sign, policy.explain(trace, step))
+        return doc.ReportDecision(f"{trace.policy} {outcome}", sign, policy.explain(trace, step))
 
-    def decision_at(self, step: int) -> doc.Decision:
+    def decision_at(self, step: int) -> doc.ReportDecision:
         """Why it compacted before this call, or did not: the check as arithmetic."""
         if self.trace is not None and self.policy is not None:
             reasons = [item.reason for item in self.trace.compactions if item.step == step]
@@ -244,9 +244,9 @@ class SideSource:
         if self.facts.own_rule is not None:
             return self._guarded_decision(self.facts.own_rule, step)
         decision = self._checks.at(step)
-        return doc.Decision(decision_words(decision), inequality(decision), decision.terms)
+        return doc.ReportDecision(decision_words(decision), inequality(decision), decision.terms)
 
-    def _guarded_decision(self, trace: Trace, step: int) -> doc.Decision:
+    def _guarded_decision(self, trace: Trace, step: int) -> doc.ReportDecision:
         """Of a recording that holds ContextGuard's state: its arithmetic over the request that was sent."""
         count, threshold = (int(trace.columns[name][step]) for name in ("decision_tokens", "threshold"))
         fires, title = count >= threshold >= 0, policy_kind(trace.policy).title
@@ -257,7 +257,7 @@ class SideSource:
             outcome = "fires here, and the recording did not compact" if fires else "did not compact here"
         sign = f"{count:,} {'≥' if fires else '<'} {threshold:,}" if min(count, threshold) >= 0 else ""
         policy = policy_kind(trace.policy).make(trace.settings.get("profile") or None)
-        return doc.Decision(f"{title} {outcome}.", sign or "nothing to compare", policy.explain(trace, step))
+        return doc.ReportDecision(f"{title} {outcome}.", sign or "nothing to compare", policy.explain(trace, step))
 
     def judge_at(self, step: int) -> str:
         """By which rule the decision before a call is judged, in a sentence."""
@@ -292,23 +292,23 @@ class SideSource:
     def _paybacks(self) -> dict[int, Payback]:
         return {item.index: item for item in paybacks(self.sent, bill_of(self.sent, self.prices))}
 
-    def _inserted(self, index: int) -> Iterator[doc.Inserted]:
+    def _inserted(self, index: int) -> Iterator[doc.ReportInserted]:
         """The messages that a compaction wrote; those that repeat the log are none."""
         ledger = self.facts.ledger
         if self.trace is not None:
             view: View = self.trace.compactions[index].after
             for segment in view:
                 if isinstance(segment, Synthetic):
-                    yield doc.Inserted(segment.kind, segment.bytes, _cut(segment.text or ""))
+                    yield doc.ReportInserted(segment.kind, segment.bytes, _cut(segment.text or ""))
             return
         place = self.facts.counts.compactions[index].place
         recorded = self.facts.session.compactions[place]
         for segment in recorded.base:
             if isinstance(segment, Inserted) and segment.index not in ledger.repeated[place]:
                 text = "\n".join(filter(None, map(part_text, recorded.messages[segment.index].parts)))
-                yield doc.Inserted("summary" if text else "not readable", utf8_bytes(text), _cut(text))
+                yield doc.ReportInserted("summary" if text else "not readable", utf8_bytes(text), _cut(text))
             elif isinstance(segment, Synthetic):
-                yield doc.Inserted(segment.kind, segment.bytes, _cut(segment.text or ""))
+                yield doc.ReportInserted(segment.kind, segment.bytes, _cut(segment.text or ""))
 
     # -- chart
 
@@ -335,8 +335,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n[{len(text) - MOST_TEXT:,} more characters]"
 
 
-def _costs(costs: Costs) -> doc.Costs:
-    return doc.Costs(
+def _costs(costs: CallCosts) -> doc.ReportCosts:
+    return doc.ReportCosts(
         prompt=costs.prompt,
         cached=costs.read,
         output=costs.output,
@@ -353,7 +353,9 @@ def _facts(lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
         sentence=" ".join(filter(None, (summary_words(lanes), blind))),
         instructions=len(lanes),
         held=sum(lane.last_state in HELD and lane.fell_at < 0 for lane in lanes),
-        lost=sum(state is State.GONE and lane.lost is not None for lane, state in zip(lanes, states, strict=True)),
+        lost=sum(
+            state is SnippetState.GONE and lane.lost is not None for lane, state in zip(lanes, states, strict=True)
+        ),
         unknown=sum(lane.last_state in UNSURE or lane.fell_at >= 0 for lane in lanes),
         listed=tuple(map(_fact, worst_first(lanes)[:MOST_FACTS])),
     )

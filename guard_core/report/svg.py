@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from guard_core.plural import counted
-from guard_core.report.document import Compaction, Report, Side
+from guard_core.report.document import Report, ReportCompaction, Side
 from guard_core.report.markup import Markup, joined, tag
 from guard_core.report.words import side_title
 from guard_core.shares import per_cent
@@ -50,12 +50,12 @@ def chart(report: Report, side: Side) -> Markup | None:
     )
 
 
-def anchor(side: Side, item: Compaction) -> str:
+def anchor(side: Side, item: ReportCompaction) -> str:
     """The name of a compaction's part of the report."""
     return f"compaction-{side.name}-{item.index + 1}"
 
 
-def _mark(scale: Scale, side: Side, item: Compaction) -> Markup:
+def _mark(scale: Scale, side: Side, item: ReportCompaction) -> Markup:
     line = tag("path", class_="mark", d=scale.upright(item.step))
     name = tag("title", f"Compaction {item.index + 1:,}, before step {item.step + 1:,}")
     return tag("a", name, line, href=f"#{anchor(side, item)}") if item.bridge is not None else tag("g", name, line)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from guard_core.report.document import Asked, Hidden, Remark, decode_as
+from guard_core.report.document import Hidden, Remark, ReportParameters, decode_as
 
 SCHEMA = "compaction-inspector/table-report"
 VERSION = 1  # raise it when a reader of the version before would misread a document
@@ -43,7 +43,7 @@ class ChartLine(msgspec.Struct, frozen=True):
     marks: tuple[int, ...]
 
 
-class Part(msgspec.Struct, frozen=True):
+class ReportPart(msgspec.Struct, frozen=True):
     """One compaction of the last side, or the decision before one call; `number` counts from 0."""
 
     kind: Literal["compaction", "decision"]
@@ -55,8 +55,8 @@ class Made(msgspec.Struct, frozen=True):
     session."""
 
     digest: str
-    part: Part
-    asked: Asked
+    part: ReportPart
+    asked: ReportParameters
 
 
 class TableReport(msgspec.Struct, frozen=True, kw_only=True):

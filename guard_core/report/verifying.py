@@ -10,8 +10,8 @@ import msgspec
 
 from guard_core.errors import GuardError
 from guard_core.recordings.formats import native
-from guard_core.report.building import Options, build
-from guard_core.report.document import Asked, Bridge, Report, decode, digest_of, encode, schema_of
+from guard_core.report.building import ReportOptions, build
+from guard_core.report.document import Report, ReportBridge, ReportParameters, decode, digest_of, encode, schema_of
 from guard_core.report.extracts import extract
 from guard_core.report.tables import SCHEMA as TABLES
 from guard_core.report.tables import TableReport, decode_tables
@@ -94,9 +94,9 @@ def _against(report: Report | TableReport, document: dict[str, Any], sessions: S
     return [*differences, *compared.of("", _figures(document), _figures(msgspec.to_builtins(make(session))))]
 
 
-def _options(asked: Asked, level: str) -> Options:
+def _options(asked: ReportParameters, level: str) -> ReportOptions:
     """What a report was made with."""
-    return Options(
+    return ReportOptions(
         policy=asked.policy,
         settings=asked.settings,
         summary=asked.summary,
@@ -117,7 +117,7 @@ def _of_bridges(report: Report) -> Iterator[WrongFigure]:
                     yield WrongFigure(f"sides.{side.name}.compactions.{item.index}.after", item.after, after)
 
 
-def _sums(place: str, bridge: Bridge) -> Iterator[WrongFigure]:
+def _sums(place: str, bridge: ReportBridge) -> Iterator[WrongFigure]:
     for part in bridge.parts:
         after = part.before + part.grown - part.removed + part.inserted + part.unexplained
         if after != part.after:

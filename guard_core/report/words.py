@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guard_core.estimation.usage import PROVIDER
 from guard_core.outcomes.words import dollars
-from guard_core.report.document import Compaction, ForecastError, Hidden, Report, Side
+from guard_core.report.document import ForecastError, Hidden, Report, ReportCompaction, Side
 from guard_core.trace import PROMPT_SOURCES
 from guard_core.windows.prices import UNIT
 
@@ -68,7 +68,7 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
     return rows
 
 
-def compaction_row(item: Compaction) -> tuple[str, ...]:
+def compaction_row(item: ReportCompaction) -> tuple[str, ...]:
     """Number, step, trigger, before, after, share remaining, agreement, instructions lost. What no provider counted has
     its source behind it: of the request before, also what was added since the last count."""
     share = f"{100 * item.after / item.before:.0f} %" if item.before > 0 else "–"

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
-from guard_core.rules.decisions import Decision, OwnChecks
+from guard_core.rules.decisions import OwnChecks, RuleDecision
 from guard_core.rules.explanation import Explanation, explain
 from guard_core.rules.giving import settings_giving
 from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, KeptVerdict
 from guard_core.rules.registry import AGENTS, agent_of
 from guard_core.rules.report import report
-from guard_core.rules.settings import RuleSetting
+from guard_core.rules.settings import RuleNumber
 
 __all__ = [
     "AGENTS",
     "Agent",
     "Agreement",
-    "Decision",
     "ExplainedCompaction",
     "Explanation",
     "Hypothesis",
@@ -31,7 +30,8 @@ __all__ = [
     "Moment",
     "OwnChecks",
     "OwnRule",
-    "RuleSetting",
+    "RuleDecision",
+    "RuleNumber",
     "Stretch",
     "agent_of",
     "explain",

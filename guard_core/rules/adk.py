@@ -15,15 +15,15 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.recordings.formats.adk.events import WITHIN_INVOCATIONS
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
-from guard_core.rules.counters import INVOCATIONS, LAST_PROMPT, PROMPT, UNKNOWN, Checks, Counter
-from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.counters import INVOCATIONS, LAST_PROMPT, PROMPT, UNKNOWN, Checks, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, whole
 from guard_core.rules.thresholds import LARGEST_LIMIT, round_limits
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
 
 INTERVALS = range(1, 51)
 NOT_IN_FILE = "EventsCompactionConfig is not in the file: set {}"
-INVOCATION_COUNTER = Counter(INVOCATIONS, "invocations since the last compaction")
+INVOCATION_COUNTER = RuleCounter(INVOCATIONS, "invocations since the last compaction")
 
 
 def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: Moment, typed: Typed) -> OwnRule:
@@ -36,7 +36,7 @@ def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: 
         agent="ADK",
         policy="adk-events",
         profile="2.13",
-        settings=(RuleSetting(name, value, unit, source, note),),
+        settings=(RuleNumber(name, value, unit, source, note),),
         counter=counter,
         threshold=value,
         formula=name if value is None else f"{name} {value:,}",

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.aider import LEAST_TOKENS, MOST_TOKENS, SHARE, AiderSettings
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
-from guard_core.rules.counters import UNKNOWN, Checks, Counter
-from guard_core.rules.settings import RuleSetting, Typed, whole, window_setting
+from guard_core.rules.counters import UNKNOWN, Checks, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, whole, window_setting
 from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Provenance, Session
 
 ESTIMATE = "estimate"
-COUNTER = Counter(ESTIMATE, "tokens of the finished exchanges, which are not in the file")
+COUNTER = RuleCounter(ESTIMATE, "tokens of the finished exchanges, which are not in the file")
 SETTING = "max_chat_history_tokens"
 
 
@@ -33,7 +33,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     settings = [window_setting(window)]
     formula, threshold = f"min(max(window / {SHARE}, {LEAST_TOKENS:,}), {MOST_TOKENS:,})", None
     if own is not None:
-        settings = [RuleSetting(SETTING, own, "tokens", Provenance.USER, "typed in")]
+        settings = [RuleNumber(SETTING, own, "tokens", Provenance.USER, "typed in")]
         formula, threshold = f"{own:,} ({SETTING})", own
     elif window is not None:
         formula, threshold = _limit(window.value)

@@ -15,8 +15,8 @@ import numpy as np
 from guard_core.ledger import Ints, Ledger
 from guard_core.recordings.formats.anthropic_messages import AT_LEAST, CLEAR, CLEAR_USES, COMPACT, EXCLUDED, KEEP
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
-from guard_core.rules.counters import REQUEST, UNKNOWN, Checks, Counter
-from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.counters import REQUEST, UNKNOWN, Checks, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, whole
 from guard_core.rules.thresholds import LARGEST_LIMIT, round_limits
 from guard_core.sessions import Provenance, Session
 
@@ -56,15 +56,15 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
-def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleSetting | None:
+def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleNumber | None:
     unit = _UNITS.get(name, "tokens")
     if (value := whole(typed, name, 0)) is not None:
-        return RuleSetting(name, value, unit, Provenance.USER, "typed in")
+        return RuleNumber(name, value, unit, Provenance.USER, "typed in")
     known = stretch.setting(name)
-    return None if known is None else RuleSetting(name, known.value, unit, Provenance.RECORDER, known.note)
+    return None if known is None else RuleNumber(name, known.value, unit, Provenance.RECORDER, known.note)
 
 
-def _clearing(settings: dict[str, RuleSetting]) -> str:
+def _clearing(settings: dict[str, RuleNumber]) -> str:
     """What the provider clears, by the settings of the requests."""
     trigger = settings.get(CLEAR) or settings.get(CLEAR_USES)
     if trigger is None:
@@ -91,7 +91,7 @@ AGENT = Agent(
     label="Anthropic context management",
     rule=rule,
     variants=variants,
-    counter=lambda _: Counter(REQUEST, "input tokens of the request"),
+    counter=lambda _: RuleCounter(REQUEST, "input tokens of the request"),
     series=series,
     records_count=True,
     wrote=lambda session: any(item.name in NAMES for item in session.settings),

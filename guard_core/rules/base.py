@@ -19,8 +19,8 @@ import msgspec
 
 from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
-from guard_core.rules.counters import Checks, Counter, unit_of
-from guard_core.rules.settings import AUTO, OF_MODEL, WINDOW, RuleSetting, Typed, switched, whole
+from guard_core.rules.counters import Checks, RuleCounter, unit_of
+from guard_core.rules.settings import AUTO, OF_MODEL, WINDOW, RuleNumber, Typed, switched, whole
 from guard_core.sessions import AgentSetting, Provenance, RecordedCompaction, Session, Sourced
 from guard_core.windows import models
 from guard_core.windows.agent_windows import has_fixed_window
@@ -55,7 +55,7 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     version: str = ""
     policy: str
     profile: str = "current"
-    settings: tuple[RuleSetting, ...]
+    settings: tuple[RuleNumber, ...]
     counter: str
     relation: str = ">="
     threshold: int | None
@@ -104,7 +104,7 @@ class OwnRule(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return count > self.threshold if self.relation == ">" else count >= self.threshold
 
 
-def switched_off(rule: OwnRule, *settings: RuleSetting) -> OwnRule:
+def switched_off(rule: OwnRule, *settings: RuleNumber) -> OwnRule:
     """A rule whose automatic compaction is switched off, by `settings` besides its own."""
     return msgspec.structs.replace(
         rule,
@@ -155,7 +155,7 @@ class Stretch(NamedTuple):
         return next((item for item in self.settings if item.name == name), None)
 
 
-class Shape(StrEnum):
+class KeptShape(StrEnum):
     """Which messages of the log an agent keeps as they were."""
 
     NOTHING = "none"
@@ -170,7 +170,7 @@ class Keeps(msgspec.Struct, frozen=True):
     """
 
     words: str
-    shape: Shape
+    shape: KeptShape
     limit: int | None = None
     is_derived: bool = False
 
@@ -221,7 +221,7 @@ class Agent:
     label: str
     rule: Callable[[Stretch, Typed], OwnRule]
     variants: Callable[[Stretch, Typed], Iterable[Hypothesis]]
-    counter: Callable[[Stretch], Counter]
+    counter: Callable[[Stretch], RuleCounter]
     names: Mapping[str, str]
     aliases: Mapping[str, str] = field(default_factory=dict)
     held: Callable[[Session, Ledger, Checks, Typed], Ints] = no_hold
@@ -229,7 +229,7 @@ class Agent:
     uncounted: str = ""
     records_count: bool = False
     records_from: tuple[int, ...] = ()
-    recorded_by: Callable[[Stretch], Counter | None] = lambda _: None
+    recorded_by: Callable[[Stretch], RuleCounter | None] = lambda _: None
     forgets_on_resume: bool = False
     clears_apart: str = ""
     goes_by_stated: bool = False
@@ -278,9 +278,7 @@ class Agent:
             rule = msgspec.structs.replace(rule, is_window_assumed=True)
         if stretch.is_window_doubted and rule.window == stretch.window:
             rule = msgspec.structs.replace(rule, is_window_doubted=True)
-        return (
-            rule if switched(typed) else switched_off(rule, RuleSetting(AUTO, 0, "", Provenance.USER, "switched off"))
-        )
+        return rule if switched(typed) else switched_off(rule, RuleNumber(AUTO, 0, "", Provenance.USER, "switched off"))
 
     def _reckons_with(self, window: Sourced | None) -> bool:
         """Does the agent go by this window whatever its model accepts."""
@@ -308,7 +306,7 @@ class Agent:
         if rule.window is not None and not rule.contradicted_by(stretch.largest):
             return rule
         reason = CONTRADICTED.format(stretch.largest, stretch.window_tokens)
-        unknown = RuleSetting(WINDOW, None, "tokens", Provenance.ASSUMED, reason)
+        unknown = RuleNumber(WINDOW, None, "tokens", Provenance.ASSUMED, reason)
         settings = tuple(unknown if item.name == WINDOW else item for item in rule.settings)
         return msgspec.structs.replace(rule, settings=settings, threshold=None, reason=reason)
 

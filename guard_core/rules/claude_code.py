@@ -45,9 +45,9 @@ from guard_core.policies.claude_code import (
     rounded_thirds,
 )
 from guard_core.recordings.formats.claude.requests import UNWRITTEN_TO
-from guard_core.rules.base import Agent, Hypothesis, Keeps, Moment, OwnRule, Shape, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
-from guard_core.rules.settings import AUTO, SWITCH_WORDS, RuleSetting, Typed, chosen, percentage, whole, window_setting
+from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, Moment, OwnRule, Stretch
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, RuleCounter
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, RuleNumber, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
 from guard_core.sessions import Provenance, RecordedCompaction, Sourced
 from guard_core.views import Span
@@ -68,30 +68,30 @@ NO_VERSION = "the file names no version, and from 2.1.153 on a threshold exists 
 
 
 WORDS = "prompt and output tokens of the last answer, and characters / 4 of messages since"
-WITH_CALLS = Counter(
+WITH_CALLS = RuleCounter(
     TOTAL_PENDING, f"{WORDS} and of its own parts but the first", rounded_messages_and_calls, with_answer=True
 )
 
 
-def recorded_by(stretch: Stretch) -> Counter | None:
+def recorded_by(stretch: Stretch) -> RuleCounter | None:
     """What it writes down where that is not what it compares: of later models it reckons fewer characters as a token
     when it compares, and four when it writes (2.1.152 with Opus 4.7, 2.1.250 with Opus 5)."""
     return WITH_CALLS if chars_per_token(stretch.version, stretch.model) == 3 else None
 
 
-def counter(stretch: Stretch) -> Counter:
+def counter(stretch: Stretch) -> RuleCounter:
     """What this version compares."""
     words, number = WORDS, numbers(stretch.version)
     if () < number < ESTIMATE_FROM:
         return LAST_TOTAL
     if chars_per_token(stretch.version, stretch.model) == 3:
         words = f"{words.replace('/ 4', '/ 3')} and of its own parts but the first"
-        return Counter(TOTAL_PENDING, words, rounded_thirds, with_answer=True)
+        return RuleCounter(TOTAL_PENDING, words, rounded_thirds, with_answer=True)
     if not number or number >= CALLS_FROM:
         return WITH_CALLS
     if number >= PICTURES_FROM:
-        return Counter(TOTAL_PENDING, words, rounded_messages)
-    return Counter(TOTAL_PENDING, f"{words}, a picture as {FIRST_PICTURE:,}", rounded_messages_at_first)
+        return RuleCounter(TOTAL_PENDING, words, rounded_messages)
+    return RuleCounter(TOTAL_PENDING, f"{words}, a picture as {FIRST_PICTURE:,}", rounded_messages_at_first)
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -115,13 +115,13 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     percent = percentage(typed, "autocompact_pct", is_fraction=False)
     settings += _share(stretch.version, percent)
     if ignored is not None:
-        settings.append(RuleSetting(IN_SETTINGS, ignored, "tokens", Provenance.USER, f"typed in; {NO_EFFECT}"))
+        settings.append(RuleNumber(IN_SETTINGS, ignored, "tokens", Provenance.USER, f"typed in; {NO_EFFECT}"))
     if limit is not None:
         note = "typed in" if limit >= LEAST_SET else f"typed in; {BELOW_LEAST}"
-        settings.append(RuleSetting("auto_compact_window", limit, "tokens", Provenance.USER, note))
+        settings.append(RuleNumber("auto_compact_window", limit, "tokens", Provenance.USER, note))
     elif profile == REFUSAL:
         note = "not set, as far as the file says" + ("" if own is None else f"; {OWN}")
-        settings.append(RuleSetting("auto_compact_window", own, "tokens", Provenance.ASSUMED, note))
+        settings.append(RuleNumber("auto_compact_window", own, "tokens", Provenance.ASSUMED, note))
     size, reason = window.value, ""
     if own is not None:
         size = own
@@ -143,15 +143,15 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
-def _share(version: str, percent: float | None) -> Iterator[RuleSetting]:
+def _share(version: str, percent: float | None) -> Iterator[RuleNumber]:
     """The share of the window in per cent at which a version compacts: its own, or one that was typed."""
     if is_share_fixed(version):
-        yield RuleSetting("autocompact_pct", 100 * SHARE, "%", Provenance.ASSUMED, "fixed in this version")
+        yield RuleNumber("autocompact_pct", 100 * SHARE, "%", Provenance.ASSUMED, "fixed in this version")
     elif percent is not None and takes_percent(version):
-        yield RuleSetting("autocompact_pct", percent, "%", Provenance.USER, "typed in")
+        yield RuleNumber("autocompact_pct", percent, "%", Provenance.USER, "typed in")
     elif percent is not None:
         note = f"{percent:g} % typed in; this version does not know it"
-        yield RuleSetting("autocompact_pct", None, "%", Provenance.USER, note)
+        yield RuleNumber("autocompact_pct", None, "%", Provenance.USER, note)
 
 
 def _window_set(typed: Typed) -> tuple[int | None, int | None]:
@@ -214,13 +214,13 @@ def keeps(stretch: Stretch, rule: OwnRule) -> Keeps | None:
     """Measured by running 2.1.14 and 2.1.330; versions between were not."""
     if rule.profile == WHOLE:
         words = "the summary alone; up to five files, changed ones first, are attached again, and are not in the file"
-        return Keeps(words, Shape.NOTHING)
+        return Keeps(words, KeptShape.NOTHING)
     if numbers(stretch.version) < ROUNDS_FROM:
         return None
     rounds = "the last round of tool calls"
     if rule.checks is Moment.REFUSAL:
         rounds = "as many of the last rounds of tool calls as it has room for"
-    return Keeps(f"the summary and {rounds}", Shape.TAIL)
+    return Keeps(f"the summary and {rounds}", KeptShape.TAIL)
 
 
 def shows_refusal(stretch: Stretch, ledger: Ledger, item: RecordedCompaction) -> str:

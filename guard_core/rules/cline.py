@@ -25,7 +25,7 @@ from guard_core.policies.cline import limit_of
 from guard_core.rules import roo
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, PROMPT, TOTAL, UNKNOWN, Checks, counts_at
-from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleSetting, Typed, whole, window_setting
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleNumber, Typed, whole, window_setting
 from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
@@ -67,7 +67,7 @@ def sdk_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch of the SDK."""
     window, limit = stretch.window, whole(typed, "max_input_tokens")
     formula, threshold = sdk_threshold(window.value if window else None, limit)
-    own = RuleSetting("max_input_tokens", limit, "tokens", Provenance.USER, "typed in")
+    own = RuleNumber("max_input_tokens", limit, "tokens", Provenance.USER, "typed in")
     return OwnRule(
         policy="cline-sdk",
         settings=(window_setting(window), *((own,) if limit else ())),

@@ -24,8 +24,8 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.codex import default_limit, output_tokens
 from guard_core.policies.pieces.estimates import rounded_up
 from guard_core.recordings.formats.codex.rollout import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM
-from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Counter
+from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, RuleCounter
 from guard_core.rules.settings import Typed, chosen, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance, Sourced
@@ -49,7 +49,7 @@ def stripped_reasoning(ledger: Ledger) -> Ints:
     return ledger.by_event((ledger.parts["kind"] == REASONING).astype(np.int64)) * (not is_complete)
 
 
-COUNTER = Counter(
+COUNTER = RuleCounter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, a quarter of the bytes of each tool output since with its call's id,"
     " and (bytes − 650) / 4 of encrypted reasoning before the last message of the user",
@@ -70,7 +70,7 @@ ITEM_COUNTER = replace(
 )
 
 
-def counter(stretch: Stretch) -> Counter:
+def counter(stretch: Stretch) -> RuleCounter:
     """What this version compares."""
     version = numbers(stretch.version)
     if () < version < PENDING_FROM:
@@ -117,7 +117,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
 
 
 # Source: compact.rs of Codex, COMPACT_USER_MESSAGE_MAX_TOKENS
-KEEPS = Keeps("the users' messages, newest first up to 20,000 tokens, and the summary", Shape.USERS)
+KEEPS = Keeps("the users' messages, newest first up to 20,000 tokens, and the summary", KeptShape.USERS)
 
 AGENT = Agent(
     format="codex",

@@ -16,13 +16,13 @@ from guard_core.policies import get_policy
 from guard_core.policies.contextguard import Settings
 from guard_core.replay import observe_recorded
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import UNKNOWN, Checks, Counter
-from guard_core.rules.settings import RuleSetting, Typed, whole, window_setting
+from guard_core.rules.counters import UNKNOWN, Checks, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, whole, window_setting
 from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Provenance, Session, Sourced
 
 ESTIMATE = "estimate"
-COUNTER = Counter(ESTIMATE, "ContextGuard's estimate of the request, corrected by the last count")
+COUNTER = RuleCounter(ESTIMATE, "ContextGuard's estimate of the request, corrected by the last count")
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -33,7 +33,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     buffer = limit or usual
     return OwnRule(
         policy="contextguard",
-        settings=(window_setting(window), RuleSetting("buffer", buffer, "tokens", source, note)),
+        settings=(window_setting(window), RuleNumber("buffer", buffer, "tokens", source, note)),
         counter=ESTIMATE,
         threshold=window.value - buffer,
         formula=f"{window.value:,} − {buffer:,} (buffer)",

@@ -17,7 +17,7 @@ import numpy as np
 from guard_core.ledger import Ints, Ledger
 from guard_core.recordings.formats.copilot.context import RESUMED
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter
+from guard_core.rules.counters import TOTAL_PENDING, Checks, RuleCounter
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, Typed, chosen, percentage, window_setting
 from guard_core.rules.thresholds import FRACTIONS, share_of, windows_of
 from guard_core.sessions import Session
@@ -25,7 +25,7 @@ from guard_core.views import Span
 
 SHARE = 80.0  # per cent of the window
 TRIM = "trim"  # kind of a recorded compaction that only cuts off the oldest messages
-COUNTER = Counter(
+COUNTER = RuleCounter(
     TOTAL_PENDING,
     "currentTokens at the start of a compaction, preCompactionTokens where it has none; at checks that passed prompt "
     "and output tokens of the last answer, at least",

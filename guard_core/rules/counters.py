@@ -63,7 +63,7 @@ class Checks(NamedTuple):
     between: Ints
 
 
-def why_uncounted(checks: Checks, row: int, ledger: Ledger, counter: Counter) -> str:
+def why_uncounted(checks: Checks, row: int, ledger: Ledger, counter: RuleCounter) -> str:
     """Why the count at a check is not known: no answer before it was counted that the agent would still go by, or a
     part of what it counted is not in the file."""
     if checks.last[row] >= 0 and _is_lacking(ledger, checks, counter)[row]:
@@ -79,7 +79,7 @@ def why_uncounted(checks: Checks, row: int, ledger: Ledger, counter: Counter) ->
 
 
 @dataclass(frozen=True)
-class Counter:
+class RuleCounter:
     """A count in tokens. `pending` estimates the tokens of each event that was appended (None: not counted);
     `before_user`: a check before a turn comes before the user's message enters the log. `with_answer`: what `pending`
     says of the last answer itself counts, too. `is_recorded`: the reader has computed what is pending, as
@@ -98,8 +98,8 @@ class Counter:
     lacks_words: str = ""
 
 
-LAST_PROMPT = Counter(PROMPT, "prompt tokens of the last answer")
-LAST_TOTAL = Counter(TOTAL, "prompt and output tokens of the last answer")
+LAST_PROMPT = RuleCounter(PROMPT, "prompt tokens of the last answer")
+LAST_TOTAL = RuleCounter(TOTAL, "prompt and output tokens of the last answer")
 
 
 def checks_of(session: Session, ledger: Ledger, counts: CompactionCounts | None = None) -> Checks:
@@ -136,7 +136,7 @@ def _last_counted(ledger: Ledger, step: Ints) -> Ints:
     return np.asarray(np.where(counted == answered, counted, -1))
 
 
-def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: RuleCounter) -> Ints:
     """The count of each check in tokens, UNKNOWN where one of its numbers is not recorded."""
     last, known = checks.last, checks.last >= 0
     prompt = np.append(ledger.steps["prompt_tokens"], 0)[last]
@@ -157,7 +157,7 @@ def unused_summaries(session: Session, ledger: Ledger, checks: Checks) -> Ints:
     return np.asarray((checks.place < 0) & (checks.last >= 0) & (sent > prompts // 2), dtype=np.int64)
 
 
-def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: RuleCounter) -> Ints:
     """The agent's estimate of what the provider's last counts leave out, in tokens: what was appended since, and of
     some agents what earlier turns left."""
     if counter.earlier is not None:
@@ -165,7 +165,7 @@ def pending_at(session: Session, ledger: Ledger, checks: Checks, counter: Counte
     return _appended_at(session, ledger, checks, counter)
 
 
-def _earlier_at(ledger: Ledger, checks: Checks, counter: Counter, column: Callable[[Ledger], Ints]) -> Ints:
+def _earlier_at(ledger: Ledger, checks: Checks, counter: RuleCounter, column: Callable[[Ledger], Ints]) -> Ints:
     """Sums of a column of events over those from the last compaction to the last message of the user."""
     prefix = ledger.prefix_by(f"earlier {column.__name__}", column)
     compacted = np.where(checks.place >= 0, checks.stop, 0)
@@ -176,14 +176,14 @@ def _earlier_at(ledger: Ledger, checks: Checks, counter: Counter, column: Callab
     return np.asarray(prefix[boundary] - prefix[start])
 
 
-def _is_lacking(ledger: Ledger, checks: Checks, counter: Counter) -> NDArray[np.bool_]:
+def _is_lacking(ledger: Ledger, checks: Checks, counter: RuleCounter) -> NDArray[np.bool_]:
     """The compactions before which the agent counted something that the file does not hold."""
     if counter.lacks is None:
         return np.zeros(len(checks.step), dtype=np.bool_)
     return np.asarray((checks.place >= 0) & (_earlier_at(ledger, checks, counter, counter.lacks) > 0))
 
 
-def _appended_at(session: Session, ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+def _appended_at(session: Session, ledger: Ledger, checks: Checks, counter: RuleCounter) -> Ints:
     """The agent's estimate of what was appended since the last answer, in tokens."""
     if counter.is_recorded:
         calls = np.array([*(call.pending_tokens or 0 for call in session.calls), 0], dtype=np.int64)
@@ -199,7 +199,7 @@ def _appended_at(session: Session, ledger: Ledger, checks: Checks, counter: Coun
     return np.asarray(np.maximum(prefix[stop] - prefix[np.minimum(start, stop)], 0))
 
 
-def _stop(ledger: Ledger, checks: Checks, counter: Counter) -> Ints:
+def _stop(ledger: Ledger, checks: Checks, counter: RuleCounter) -> Ints:
     """Up to which event the agent has its log at each check."""
     if not counter.before_user:
         return checks.stop

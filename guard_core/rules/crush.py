@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.policies.crush import buffer_of
-from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
+from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, Typed, window_setting
 from guard_core.rules.thresholds import windows_of
@@ -36,7 +36,7 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(_formula(window), window - buffer_of(window), other)
 
 
-KEEPS = Keeps("the summary alone", Shape.NOTHING)  # Source: agent.go of Crush, as above
+KEEPS = Keeps("the summary alone", KeptShape.NOTHING)  # Source: agent.go of Crush, as above
 
 AGENT = Agent(
     format="crush",

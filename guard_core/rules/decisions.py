@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import ExplainedCompaction
 from guard_core.rules.base import Moment, OwnRule
-from guard_core.rules.counters import COMPARED, LAST_PROMPT, PROMPT, UNKNOWN, Counter, output_of
+from guard_core.rules.counters import COMPARED, LAST_PROMPT, PROMPT, UNKNOWN, RuleCounter, output_of
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import agent_of
-from guard_core.rules.stretch_checks import Counted
+from guard_core.rules.stretch_checks import CheckCounts
 from guard_core.sessions import Provenance, Session
 from guard_core.trace import Term
 
@@ -24,7 +24,7 @@ NOT_ASKED = "within a turn, where it does not check"
 UNRECORDED = "none is in the file, but the next request is smaller"
 
 
-class Decision(msgspec.Struct, frozen=True):
+class RuleDecision(msgspec.Struct, frozen=True):
     """The check before the call of `step` (from 0). Figures are tokens.
 
     `count` is what was compared: `recorded` where the agent wrote it down at a compaction (with the difference, where
@@ -94,7 +94,7 @@ class OwnChecks:
             others[stretch.start : stretch.stop] = rule.unit != "tokens"
         return ~others
 
-    def at(self, step: int) -> Decision:
+    def at(self, step: int) -> RuleDecision:
         """The check before one call."""
         row, compactions = int(self._rows[step]), self._compactions_at.get(step, [])
         rule, counter = self._rule_at(step)
@@ -110,7 +110,7 @@ class OwnChecks:
         terms = [*self._count_terms(row, counter, count, recorded), *_rule_terms(rule)]
         if rule is not None and rule.threshold is not None and count is not None:
             terms.append(Term("margin", rule.threshold - count, expression=f"{rule.threshold:,} − {count:,}"))
-        return Decision(
+        return RuleDecision(
             step=step,
             rule=rule,
             count=count,
@@ -128,8 +128,8 @@ class OwnChecks:
         return self.explanation.interval_of(self.explanation.stretches[self._ruling(step)])
 
     @cached_property
-    def _counted(self) -> Counted:
-        return Counted(self.session, self.ledger, agent_of(self.session), self.explanation.typed)
+    def _counted(self) -> CheckCounts:
+        return CheckCounts(self.session, self.ledger, agent_of(self.session), self.explanation.typed)
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
@@ -153,13 +153,15 @@ class OwnChecks:
         compactions = self._compactions_at.get(step, [])
         return self._stretch_at(step) - int(bool(compactions) and compactions[0].before_change)
 
-    def _rule_at(self, step: int) -> tuple[OwnRule | None, Counter]:
+    def _rule_at(self, step: int) -> tuple[OwnRule | None, RuleCounter]:
         number, agent = self._ruling(step), self._counted.agent
         if agent is None:
             return None, LAST_PROMPT
         return self.explanation.rules[number], agent.counter(self.explanation.stretches[number])
 
-    def _reason(self, row: int, rule: OwnRule | None, counter: Counter, count: int | None, *, compacted: bool) -> str:
+    def _reason(
+        self, row: int, rule: OwnRule | None, counter: RuleCounter, count: int | None, *, compacted: bool
+    ) -> str:
         checks = self._counted.checks
         if rule is not None and rule.unit != "tokens":
             return f"its rule counts {rule.unit}, not tokens"
@@ -174,7 +176,7 @@ class OwnChecks:
         agent = self._counted.agent
         return (agent.uncounted if agent is not None else "") or self._counted.why_uncounted(row, counter)
 
-    def _count_terms(self, row: int, counter: Counter, count: int | None, recorded: int | None) -> list[Term]:
+    def _count_terms(self, row: int, counter: RuleCounter, count: int | None, recorded: int | None) -> list[Term]:
         """The numbers that the count is the sum of, each with the call that it was reported by."""
         checks = self._counted.checks
         last = int(checks.last[row])
@@ -194,7 +196,7 @@ class OwnChecks:
             terms.append(Term("count", count, source=source.value, expression=parts if is_sum else ""))
         return terms
 
-    def _pending_term(self, row: int, counter: Counter) -> Term:
+    def _pending_term(self, row: int, counter: RuleCounter) -> Term:
         checks = self._counted.checks
         start, stop = int(checks.start[row]), int(checks.stop[row])
         added = int(self._counted.pending_by(counter)[row])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from guard_core.rules.base import OwnRule, Stretch
-from guard_core.rules.inference import Point
+from guard_core.rules.inference import CheckEvidence
 
 
 class Cause(StrEnum):
@@ -63,7 +63,7 @@ class StretchEvidence(msgspec.Struct, frozen=True, omit_defaults=True, gc=False)
     rule: OwnRule | None
     counter: str
     relation: str
-    passed: Point | None
+    passed: CheckEvidence | None
     compactions: tuple[CompactionCheck, ...] = ()
     auto: int = 0
     comparable: int = 0

@@ -17,7 +17,7 @@ from guard_core.rules.kept import KeptMessages, kept_messages
 from guard_core.rules.learned import with_learned
 from guard_core.rules.registry import agent_of
 from guard_core.rules.settings import Typed, windows_by_model
-from guard_core.rules.stretch_checks import Counted, StretchChecks, rows_of, settle_changes
+from guard_core.rules.stretch_checks import CheckCounts, StretchChecks, rows_of, settle_changes
 from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.triggers import MANUAL
@@ -134,7 +134,7 @@ def explain(
     if agent is None and typed:
         raise SettingError(f"the rule of the agent that wrote this ({_name(session)}) is not known: it has no settings")
     named, stated = ({}, None) if agent is None else agent.named(typed or {})
-    counted = Counted(session, ledger, agent, named)
+    counted = CheckCounts(session, ledger, agent, named)
     stretches = with_learned(counted, stretches_of(session, stated or window, windows_by_model(named)), named)
     parts, belongs = _parts(counted, stretches, named)
     explained = [tuple(part.compactions()) for part in parts]
@@ -161,7 +161,7 @@ def explain(
     )
 
 
-def _parts(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed) -> tuple[list[StretchChecks], list[int]]:
+def _parts(counted: CheckCounts, stretches: tuple[Stretch, ...], typed: Typed) -> tuple[list[StretchChecks], list[int]]:
     """The stretches of one model, version and window together, and for each stretch the number of its part."""
     numbers: dict[tuple[str, str, int], int] = {}
     belongs = [numbers.setdefault((item.version, item.model, item.window_tokens), len(numbers)) for item in stretches]

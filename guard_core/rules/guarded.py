@@ -14,13 +14,13 @@ from guard_core.errors import UnknownName
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import policy_kind
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
-from guard_core.rules.counters import COMPARED, UNKNOWN, Checks, Counter
-from guard_core.rules.settings import RuleSetting, Typed, window_setting
+from guard_core.rules.counters import COMPARED, UNKNOWN, Checks, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, window_setting
 from guard_core.sessions import Provenance, Session, Sourced
 
 # Settings of a recording, in tokens: the guard's threshold, and the window that it was given.
 THRESHOLD, GUARDED_WINDOW = "threshold", "guarded_window"
-COUNTER = Counter(COMPARED, "what the guard compared, as it recorded it")
+COUNTER = RuleCounter(COMPARED, "what the guard compared, as it recorded it")
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -33,7 +33,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     formula = "a limit of its own" if threshold is None else f"{threshold:,} (recorded)"
     if threshold is not None and window is not None and threshold < window.value:
         free, note = window.value - threshold, "the window less the threshold that the guard recorded"
-        settings.append(RuleSetting("kept_free", free, "tokens", Provenance.RECORDER, note))
+        settings.append(RuleNumber("kept_free", free, "tokens", Provenance.RECORDER, note))
         formula = f"{window.value:,} − {free:,} (kept free)"
     title = _title(stretch.guarded_by)
     return OwnRule(

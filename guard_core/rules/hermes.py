@@ -21,7 +21,7 @@ from guard_core.rules.settings import (
     AUTO,
     SWITCH_WORDS,
     WINDOW,
-    RuleSetting,
+    RuleNumber,
     Typed,
     chosen,
     percentage,
@@ -96,7 +96,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     threshold = shares.threshold(window.value, percent, output) if window else None
     formula = shares.formula(window.value, percent, output) if window else _of_unknown(shares, percent)
     if most is not None:
-        settings.append(RuleSetting("threshold_tokens", most, "tokens", Provenance.USER, "typed in"))
+        settings.append(RuleNumber("threshold_tokens", most, "tokens", Provenance.USER, "typed in"))
         threshold, formula = min(most, threshold or most), f"min({most:,}, {formula})"
     return OwnRule(
         policy="hermes",

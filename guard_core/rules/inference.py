@@ -21,7 +21,7 @@ from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, RESERVES, roun
 SHOWN = 12  # hypotheses that are listed; the others are counted
 
 
-class Point(NamedTuple):
+class CheckEvidence(NamedTuple):
     """A check as evidence: its step (the call that comes next) and its count in `tokens`. `sure` is False for a
     compaction of which the file does not say whether a person asked for it."""
 
@@ -30,7 +30,7 @@ class Point(NamedTuple):
     sure: bool = True
 
 
-class Counted(Protocol):
+class CountedCheck(Protocol):
     """A check with its count; what a point of any kind has."""
 
     @property
@@ -39,7 +39,7 @@ class Counted(Protocol):
     def sure(self) -> bool: ...
 
 
-Check = TypeVar("Check", bound=Counted)
+Check = TypeVar("Check", bound=CountedCheck)
 
 
 def bounds_of(passed: Iterable[Check], fired: Sequence[Check]) -> tuple[Check | None, Check | None, list[Check]]:
@@ -128,7 +128,13 @@ class Interval(msgspec.Struct, frozen=True):
 
 
 def interval_of(
-    stretch: Stretch, counter: str, relation: str, passed: Iterable[Point], fired: Iterable[Point], *, calls: int
+    stretch: Stretch,
+    counter: str,
+    relation: str,
+    passed: Iterable[CheckEvidence],
+    fired: Iterable[CheckEvidence],
+    *,
+    calls: int,
 ) -> Interval:
     """The interval that the checks of a stretch leave, in a session of so many `calls`."""
     low, high, asked = bounds_of(passed, list(fired))

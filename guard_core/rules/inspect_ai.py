@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import TOTAL_PENDING, Counter
-from guard_core.rules.settings import RuleSetting, Typed, percentage, whole, window_setting
+from guard_core.rules.counters import TOTAL_PENDING, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, percentage, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
 
 SHARE = 0.9  # of the window: the default of every strategy
-COUNTER = Counter(
+COUNTER = RuleCounter(
     TOTAL_PENDING,
     "tokens_before of a compaction; at checks that passed prompt and output tokens of the last answer, at least",
 )
@@ -43,19 +43,19 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
-def _setting(stretch: Stretch, typed: Typed) -> tuple[RuleSetting, float | None]:
+def _setting(stretch: Stretch, typed: Typed) -> tuple[RuleNumber, float | None]:
     """The threshold, and the share of the window that it is; None: it is in tokens."""
     is_share = typed.get("threshold", "").strip().endswith("%") or typed.get("threshold", "").strip().startswith("0.")
     if "threshold" in typed and not is_share:
-        return RuleSetting("threshold", whole(typed, "threshold"), "tokens", Provenance.USER, "typed in"), None
+        return RuleNumber("threshold", whole(typed, "threshold"), "tokens", Provenance.USER, "typed in"), None
     if (percent := percentage(typed, "threshold" if is_share else "threshold_pct")) is not None:
-        return RuleSetting("threshold", percent, "%", Provenance.USER, "typed in"), percent / 100
+        return RuleNumber("threshold", percent, "%", Provenance.USER, "typed in"), percent / 100
     known = stretch.setting("threshold")
     if known is not None and known.value > 1:
-        return RuleSetting("threshold", known.value, "tokens", Provenance.RECORDER, known.note), None
+        return RuleNumber("threshold", known.value, "tokens", Provenance.RECORDER, known.note), None
     if known is not None:
-        return RuleSetting("threshold", known.value * 100, "%", Provenance.RECORDER, known.note), known.value
-    return RuleSetting("threshold", SHARE * 100, "%", Provenance.ASSUMED, "default"), SHARE
+        return RuleNumber("threshold", known.value * 100, "%", Provenance.RECORDER, known.note), known.value
+    return RuleNumber("threshold", SHARE * 100, "%", Provenance.ASSUMED, "default"), SHARE
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

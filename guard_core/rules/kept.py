@@ -13,7 +13,7 @@ from guard_core.costs import HAS_RESULT, MODEL, STARTS_TURN
 from guard_core.counts import counted_compactions
 from guard_core.events import part_text, utf8_bytes
 from guard_core.ledger import EDIT, Ints, Ledger
-from guard_core.rules.base import Agent, Keeps, OwnRule, Shape, Stretch
+from guard_core.rules.base import Agent, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.views import JOINED, Rewritten, Span
 
@@ -201,15 +201,15 @@ def _judged(shown: KeptMessages, keeps: Keeps | None) -> tuple[KeptVerdict, str]
     if shown.is_sealed and not shown.kept:
         return KeptVerdict.NOT_MODELLED, "the file does not show what was kept"
     wrong = {
-        Shape.NOTHING: shown.kept,
-        Shape.USERS: shown.kept - shown.users,
-        Shape.TAIL: shown.kept - min(shown.tail, shown.kept),
+        KeptShape.NOTHING: shown.kept,
+        KeptShape.USERS: shown.kept - shown.users,
+        KeptShape.TAIL: shown.kept - min(shown.tail, shown.kept),
     }[keeps.shape]
     if wrong:
         what = {
-            Shape.NOTHING: "kept, where the rule keeps none",
-            Shape.USERS: f"kept that {'is an answer or a result' if wrong == 1 else 'are answers or results'}",
-            Shape.TAIL: f"kept that {'is' if wrong == 1 else 'are'} not at the end",
+            KeptShape.NOTHING: "kept, where the rule keeps none",
+            KeptShape.USERS: f"kept that {'is an answer or a result' if wrong == 1 else 'are answers or results'}",
+            KeptShape.TAIL: f"kept that {'is' if wrong == 1 else 'are'} not at the end",
         }[keeps.shape]
         return KeptVerdict.DIFFERS, f"{wrong:,} {'message' if wrong == 1 else 'messages'} {what}"
     if keeps.limit is not None and shown.kept_tokens > keeps.limit:

@@ -19,7 +19,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.kimi_cli import CHARS_PER_TOKEN, KEPT, RESERVED, SHARE_OF_WINDOW, text_chars
 from guard_core.policies.pieces.estimates import at_ends
 from guard_core.rules.base import NOTHING_LEFT, Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter
 from guard_core.rules.settings import WINDOW, Typed, chosen, fraction, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
 from guard_core.sessions import Session
@@ -39,7 +39,7 @@ def appended_texts(ledger: Ledger, form: str = "") -> Ints:
     return np.asarray(typed + at_ends(np.where(results, chars, 0), results, lambda total: total // CHARS_PER_TOKEN))
 
 
-WAITING = Counter(
+WAITING = RuleCounter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and text characters / 4 of what was appended since",
     appended_texts,
@@ -54,7 +54,7 @@ def profile_of(version: str) -> str:
     return "1.17" if protocol >= RATIO_FROM else "before-1.17"
 
 
-def counter(stretch: Stretch) -> Counter:
+def counter(stretch: Stretch) -> RuleCounter:
     """The count that the version compares."""
     return WAITING if profile_of(stretch.version) == "1.28" else LAST_TOTAL
 

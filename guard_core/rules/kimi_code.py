@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from guard_core.ledger import Base, Ints, Ledger
+from guard_core.ledger import CompactionBase, Ints, Ledger
 from guard_core.policies.kimi_code import (
     CHARS_PER_TOKEN,
     LEARNED_SHARE,
@@ -26,8 +26,8 @@ from guard_core.policies.kimi_code import (
     sent_prefix,
 )
 from guard_core.recordings.formats.kimi_code.wire import SUMMARY_REFUSED
-from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
-from guard_core.rules.counters import TOTAL_PENDING, Checks, Counter, unused_summaries
+from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
+from guard_core.rules.counters import TOTAL_PENDING, Checks, RuleCounter, unused_summaries
 from guard_core.rules.settings import WINDOW, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, RESERVES, round_limits, windows_of
 from guard_core.sessions import Provenance, Session, Sourced
@@ -36,7 +36,7 @@ from guard_core.views import Inserted, Span
 OVERFLOW = "overflow"  # the reader's word for a compaction after a refused request
 RATIO = 100 * SHARE_OF_WINDOW  # per cent, as the settings have it
 WINDOWS = (262_144, 131_072)  # tokens; of Kimi's own models
-COUNTER = Counter(
+COUNTER = RuleCounter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and Kimi Code's estimate of the messages since",
     is_recorded=True,
@@ -105,7 +105,7 @@ def learns(_: Session, ledger: Ledger) -> Iterable[tuple[int, Sourced]]:
         yield step, Sourced(learned_window(refused), Provenance.RECOMPUTED, note)
 
 
-def _kept_tokens(base: Base, prefix: Ints) -> int:
+def _kept_tokens(base: CompactionBase, prefix: Ints) -> int:
     """The estimate of what a compaction left."""
     tokens = 0
     for segment in base.view:
@@ -131,7 +131,7 @@ def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     return np.asarray(marks)
 
 
-KEEPS = Keeps("the user's own messages, up to 20,000 tokens, and the summary", Shape.USERS, 20_000, is_derived=True)
+KEEPS = Keeps("the user's own messages, up to 20,000 tokens, and the summary", KeptShape.USERS, 20_000, is_derived=True)
 
 AGENT = Agent(
     format="kimi-code",

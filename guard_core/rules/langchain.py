@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from guard_core.rules.base import NO_WINDOW, Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL
-from guard_core.rules.settings import RuleSetting, Typed, percentage, whole, window_setting
+from guard_core.rules.settings import RuleNumber, Typed, percentage, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
 
@@ -23,13 +23,13 @@ NOT_IN_FILE = "the middleware's trigger is not in the file: set trigger_tokens o
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     tokens, percent, window = whole(typed, "trigger_tokens"), percentage(typed, "trigger_fraction"), stretch.window
-    settings = [RuleSetting("trigger", None, "tokens", Provenance.ASSUMED, "not in the file")]
+    settings = [RuleNumber("trigger", None, "tokens", Provenance.ASSUMED, "not in the file")]
     formula, threshold, reason = "trigger", None, NOT_IN_FILE
     if tokens is not None:
-        settings = [RuleSetting("trigger_tokens", tokens, "tokens", Provenance.USER, "typed in")]
+        settings = [RuleNumber("trigger_tokens", tokens, "tokens", Provenance.USER, "typed in")]
         formula, threshold, reason = f"{tokens:,} (trigger)", tokens, ""
     elif percent is not None:
-        settings = [window_setting(window), RuleSetting("trigger_fraction", percent, "%", Provenance.USER, "typed in")]
+        settings = [window_setting(window), RuleNumber("trigger_fraction", percent, "%", Provenance.USER, "typed in")]
         formula, threshold, reason = f"{percent:g} % of the window", None, NO_WINDOW
         if window is not None:
             formula, threshold, reason = *share_of(percent / 100, window.value), ""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from guard_core.rules.base import Stretch
 from guard_core.rules.settings import Typed
-from guard_core.rules.stretch_checks import Counted
+from guard_core.rules.stretch_checks import CheckCounts
 from guard_core.sessions import Sourced
 
 
-def with_learned(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed) -> tuple[Stretch, ...]:
+def with_learned(counted: CheckCounts, stretches: tuple[Stretch, ...], typed: Typed) -> tuple[Stretch, ...]:
     """The stretches of a session, parted where its agent learned a window and where it had forgotten it again."""
     agent = counted.agent
     if agent is None or agent.learns is None:
@@ -20,7 +20,7 @@ def with_learned(counted: Counted, stretches: tuple[Stretch, ...], typed: Typed)
     return stretches
 
 
-def _parted(counted: Counted, stretch: Stretch, step: int, window: Sourced, typed: Typed) -> Iterator[Stretch]:
+def _parted(counted: CheckCounts, stretch: Stretch, step: int, window: Sourced, typed: Typed) -> Iterator[Stretch]:
     """A stretch, of which the part from a step on has another window if that is smaller.
 
     An agent that passes a check at which it would compact by that window has forgotten it: its process had ended.
@@ -38,7 +38,7 @@ def _parted(counted: Counted, stretch: Stretch, step: int, window: Sourced, type
         yield stretch._replace(start=stop)
 
 
-def _forgotten_at(counted: Counted, stretch: Stretch, typed: Typed) -> int:
+def _forgotten_at(counted: CheckCounts, stretch: Stretch, typed: Typed) -> int:
     """The first step of a stretch before which its agent passed a check at which its rule fires; its end: none."""
     assert counted.agent is not None
     rule, checks, counts = counted.agent.ruled(stretch, typed), counted.checks, counted.of(stretch)

@@ -23,8 +23,8 @@ from guard_core.policies.mistral_vibe.settings import (
     default_threshold,
 )
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch, switched_off
-from guard_core.rules.counters import TOTAL, TOTAL_PENDING, Counter
-from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.counters import TOTAL, TOTAL_PENDING, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, whole
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
 
@@ -34,12 +34,12 @@ OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
 STORE, BOUNDED_FROM = "store ", ((3, 0, 3), (10,))  # the version and the format of the store with 3.0.3's rule
 UNKNOWN_WINDOW = 262_144  # tokens; the window where it is not known, by 3.0.3 (completion_profile/bounds.py)
 OFF = 0  # the threshold with which versions to 3.0.2 never compact by themselves
-COUNTER = Counter(
+COUNTER = RuleCounter(
     TOTAL,
     "prompt and output tokens of the last answer, or Vibe's estimate of the request where that is more",
     is_recorded=True,
 )
-CORRECTED = Counter(
+CORRECTED = RuleCounter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer and Vibe's corrected estimate of the messages since, or that of the"
     " whole request where it is more",
@@ -52,7 +52,7 @@ def is_bounded(version: str) -> bool:
     return numbers(version.removeprefix(STORE)) >= BOUNDED_FROM[version.startswith(STORE)]
 
 
-def counter(stretch: Stretch) -> Counter:
+def counter(stretch: Stretch) -> RuleCounter:
     """The count that the version compares."""
     return CORRECTED if is_bounded(stretch.version) else COUNTER
 
@@ -70,7 +70,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     return own if threshold else switched_off(own)
 
 
-def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...], str, int]:
+def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleNumber, ...], str, int]:
     """The settings, the threshold as an expression and in tokens; OFF where it never compacts by itself."""
     least = 1 if is_bounded(stretch.version) else OFF
     own, length = whole(typed, THRESHOLD, least), whole(typed, "max_context_length")
@@ -78,18 +78,18 @@ def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleSetting, ...],
         length = stretch.window.value
     settings = []
     if length is not None:
-        settings.append(RuleSetting("max_context_length", length, "tokens", Provenance.USER, "typed in"))
+        settings.append(RuleNumber("max_context_length", length, "tokens", Provenance.USER, "typed in"))
     if own is not None:
-        settings.append(RuleSetting(THRESHOLD, own, "tokens", Provenance.USER, "typed in"))
+        settings.append(RuleNumber(THRESHOLD, own, "tokens", Provenance.USER, "typed in"))
     if own is not None and (length is None or own < length):
         return tuple(settings), f"auto_compact_threshold {own:,}", own
     if length is not None:
         return tuple(settings), *_of_window(length, stretch)
     if (known := stretch.setting(THRESHOLD)) is not None:
-        setting = RuleSetting(THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
+        setting = RuleNumber(THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
         return (setting,), f"{int(known.value):,} (in the file)", int(known.value)
     default = _default(stretch)
-    setting = RuleSetting(THRESHOLD, default, "tokens", Provenance.ASSUMED, "default")
+    setting = RuleNumber(THRESHOLD, default, "tokens", Provenance.ASSUMED, "default")
     return (setting,), f"{default:,} (default)", default
 
 

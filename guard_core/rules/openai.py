@@ -15,12 +15,12 @@ import numpy as np
 from guard_core.ledger import Ints, Ledger
 from guard_core.recordings.formats.openai.responses import COMPACT_THRESHOLD
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import REQUEST, UNKNOWN, Checks, Counter
-from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.counters import REQUEST, UNKNOWN, Checks, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, whole
 from guard_core.rules.thresholds import LARGEST_LIMIT, round_limits
 from guard_core.sessions import Provenance, Session
 
-COUNTER = Counter(
+COUNTER = RuleCounter(
     REQUEST,
     "tokens of the response with a compaction item, its output included where its input is not above the threshold; "
     "at requests that passed their input tokens",
@@ -43,14 +43,14 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
-def _setting(stretch: Stretch, typed: Typed) -> RuleSetting:
+def _setting(stretch: Stretch, typed: Typed) -> RuleNumber:
     """The threshold, as typed in or as the requests have it."""
     if (value := whole(typed, COMPACT_THRESHOLD, 0)) is not None:
-        return RuleSetting(COMPACT_THRESHOLD, value, "tokens", Provenance.USER, "typed in")
+        return RuleNumber(COMPACT_THRESHOLD, value, "tokens", Provenance.USER, "typed in")
     known = stretch.setting(COMPACT_THRESHOLD)
     if known is None:
-        return RuleSetting(COMPACT_THRESHOLD, None, "tokens", Provenance.ASSUMED, "not in the requests")
-    return RuleSetting(COMPACT_THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
+        return RuleNumber(COMPACT_THRESHOLD, None, "tokens", Provenance.ASSUMED, "not in the requests")
+    return RuleNumber(COMPACT_THRESHOLD, known.value, "tokens", Provenance.RECORDER, known.note)
 
 
 def variants(_: Stretch, __: Typed) -> Iterable[Hypothesis]:

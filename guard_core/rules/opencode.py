@@ -21,13 +21,13 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies import kilo
 from guard_core.policies.opencode import MOST_OUTPUT, MOST_RESERVED
 from guard_core.recordings.formats.opencode.session import KILO
-from guard_core.rules.base import Agent, Hypothesis, Keeps, OwnRule, Shape, Stretch
+from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL, Checks
 from guard_core.rules.settings import (
     AUTO,
     SWITCH_WORDS,
     WINDOW,
-    RuleSetting,
+    RuleNumber,
     Typed,
     chosen,
     percentage,
@@ -57,7 +57,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     threshold = window.value - size if window else None
     formula = f"{window.value:,} − {size:,} (max output)" if window else f"window − {size:,} (max output)"
     if limit is not None:
-        settings.append(RuleSetting("input_limit", limit, "tokens", Provenance.USER, "typed in"))
+        settings.append(RuleNumber("input_limit", limit, "tokens", Provenance.USER, "typed in"))
         reserved = chosen("reserved", whole(typed, "reserved", 0), min(MOST_RESERVED, size), "tokens", "its default")
         settings.append(reserved)
         threshold, formula = limit - int(reserved.value or 0), f"{limit:,} (input limit) − {reserved.value:,}"
@@ -97,7 +97,7 @@ def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
 
 
 # Source: revision 31e22f65 of OpenCode; what does not fit is summarised
-KEEPS = Keeps("the summary and the newest messages, a quarter of the threshold, at most 15,000 tokens", Shape.TAIL)
+KEEPS = Keeps("the summary and the newest messages, a quarter of the threshold, at most 15,000 tokens", KeptShape.TAIL)
 
 AGENT = Agent(
     format="opencode",
@@ -132,7 +132,7 @@ def kilo_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if share is None:
         return own
     note = "typed in; its estimate for the first request of a turn is not in the file"
-    setting = RuleSetting(PERCENT, share, "%", Provenance.USER, note)
+    setting = RuleNumber(PERCENT, share, "%", Provenance.USER, note)
     return msgspec.structs.replace(own, settings=(*own.settings, setting))
 
 

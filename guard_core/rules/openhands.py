@@ -16,8 +16,8 @@ import numpy as np
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.openhands import sdk_events
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import EVENTS, Checks, Counter
-from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.counters import EVENTS, Checks, RuleCounter
+from guard_core.rules.settings import RuleNumber, Typed, whole
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Inserted, Rewritten, Span
 
@@ -26,7 +26,7 @@ SIZES = {80: "default agent", 240: "default condenser", 100: "application of 202
 NOT_IN_FILE = "the condenser's max_size is not in the file: set max_size"
 AT_TOKENS = "it had no more events than max_size and was not requested: its condenser's limit of tokens, not modelled"
 ROUND_SIZES = range(10, 1_001, 10)  # events; what people may set
-COUNTER = Counter(EVENTS, "events of the request: system prompt, messages, tool calls and results, each one")
+COUNTER = RuleCounter(EVENTS, "events of the request: system prompt, messages, tool calls and results, each one")
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -48,13 +48,13 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
-def _setting(stretch: Stretch, name: str, typed: int | None, unit: str = EVENTS) -> RuleSetting:
+def _setting(stretch: Stretch, name: str, typed: int | None, unit: str = EVENTS) -> RuleNumber:
     """A setting of the condenser: that was typed, else that of the file."""
     if typed is not None:
-        return RuleSetting(name, typed, unit, Provenance.USER, "typed in")
+        return RuleNumber(name, typed, unit, Provenance.USER, "typed in")
     if (known := stretch.setting(name)) is not None:
-        return RuleSetting(name, known.value, unit, Provenance.RECORDER, known.note)
-    return RuleSetting(name, None, unit, Provenance.ASSUMED, "not in the file")
+        return RuleNumber(name, known.value, unit, Provenance.RECORDER, known.note)
+    return RuleNumber(name, None, unit, Provenance.ASSUMED, "not in the file")
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

@@ -14,16 +14,16 @@ import numpy as np
 
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pi import RESERVE, message_tokens
-from guard_core.rules.base import Agent, Hypothesis, Keeps, Moment, OwnRule, Shape, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, Counter
-from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleSetting, Typed, chosen, whole, window_setting
+from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, Moment, OwnRule, Stretch
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleNumber, Typed, chosen, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, WINDOWS, round_limits, windows_of
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
 
 WITHIN_TURNS = "looks_within_turns"  # a setting that the reader takes from the file
 KEEP_RECENT = "keep_recent_tokens"
-WAITING = Counter(
+WAITING = RuleCounter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and ceil(characters / 4) of each message since",
     message_tokens,
@@ -31,7 +31,7 @@ WAITING = Counter(
 )
 
 
-def counter(stretch: Stretch) -> Counter:
+def counter(stretch: Stretch) -> RuleCounter:
     """What this version compares."""
     return LAST_TOTAL if stretch.setting(WITHIN_TURNS) is None else WAITING
 
@@ -43,7 +43,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     size = int(reserve.value or 0)
     settings = [window_setting(window), reserve]
     if (recent := whole(typed, KEEP_RECENT, 0)) is not None:
-        settings.append(RuleSetting(KEEP_RECENT, recent, "tokens", Provenance.USER, "typed in"))
+        settings.append(RuleNumber(KEEP_RECENT, recent, "tokens", Provenance.USER, "typed in"))
     return OwnRule(
         policy="pi",
         settings=tuple(settings),
@@ -78,7 +78,7 @@ def keeps(_: Stretch, rule: OwnRule) -> Keeps:
     """Whole messages, back from the newest."""
     recent = next((int(item.value or 0) for item in rule.settings if item.name == KEEP_RECENT), RECENT_TOKENS)
     words = f"the summary and the newest messages, back to where they reach {recent:,} tokens"
-    return Keeps(words, Shape.TAIL)
+    return Keeps(words, KeptShape.TAIL)
 
 
 def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from guard_core.errors import GuardError
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, PolicyKind, Setting, Value
 from guard_core.rules.base import OwnRule
-from guard_core.rules.settings import RuleSetting
+from guard_core.rules.settings import RuleNumber
 from guard_core.sessions import Provenance
 
 STATED = (Provenance.USER, Provenance.RECORDER)  # typed in, or in the file; all others are defaults of a version
@@ -53,7 +53,7 @@ def played(kind: PolicyKind, rule: OwnRule | None, profile: str) -> dict[str, Va
     return {name: value for item in rule.settings for name, value in _in_policy(kind, item, is_version=is_version)}
 
 
-def _in_policy(kind: PolicyKind, item: RuleSetting, *, is_version: bool) -> Iterator[tuple[str, Value]]:
+def _in_policy(kind: PolicyKind, item: RuleNumber, *, is_version: bool) -> Iterator[tuple[str, Value]]:
     """A setting of the rule by the policy's name and in its unit; nothing where the policy has no such setting, or its
     own default is the better one: a size of "auto" follows the window."""
     name = NAMES[kind.name].get(item.name, item.name)

@@ -21,7 +21,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.gemini_cli import MESSAGE, PART, char_prefix
 from guard_core.policies.qwen_code import BUFFER, MOST_OUTPUT, RESERVED, SHARE_OF_WINDOW, sent_together
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch, switched_off
-from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Checks, Counter, unused_summaries
+from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter, unused_summaries
 from guard_core.rules.gemini_cli import silent
 from guard_core.rules.settings import WINDOW, Typed, chosen, fraction, window_setting
 from guard_core.rules.thresholds import windows_of
@@ -40,7 +40,7 @@ NOT_USED, TOO_LITTLE = 1, 2  # marks of checks at which it did not compact whate
 RECORDS_FROM = (0, 22)  # 0.21.10 writes down the prompt tokens alone, 0.23.0 the compared count
 WINDOWS = (131_072, 256_000, 262_144, 1_048_576)  # tokens, of models: packages/core/src/core/tokenLimits.ts
 SHARES = tuple(percent / 100 for percent in range(1, 101))
-WAITING = Counter(
+WAITING = RuleCounter(
     TOTAL_PENDING,
     "prompt and output tokens of the last answer, and (characters + 64 a result) / 4 of what waits to be sent",
     sent_together,
@@ -57,7 +57,7 @@ def profile_of(version: str) -> str:
     return "0.8" if known >= TOTAL_FROM else "before-0.8"
 
 
-def counter(stretch: Stretch) -> Counter:
+def counter(stretch: Stretch) -> RuleCounter:
     """The count that the version compares."""
     return {"before-0.8": LAST_PROMPT, "0.8": LAST_TOTAL}.get(profile_of(stretch.version), WAITING)
 

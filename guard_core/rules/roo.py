@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from guard_core.policies.roo import FRESH, RESERVED, allowed_of
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
-from guard_core.rules.counters import TOTAL_PENDING, Counter
+from guard_core.rules.counters import TOTAL_PENDING, RuleCounter
 from guard_core.rules.settings import WINDOW, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, windows_of
 from guard_core.sessions import Session
@@ -21,7 +21,7 @@ from guard_core.sessions import Session
 NAME = "Roo Code"
 DEFAULT_SHARE = 100.0  # per cent of the window
 SHARES = range(5, 100, 5)  # per cent that people set, for hypotheses; its least is 5
-COUNTER = Counter(
+COUNTER = RuleCounter(
     TOTAL_PENDING,
     "tokens_before of a compaction; at checks that passed prompt and output tokens of the last answer, at least",
 )

@@ -19,7 +19,7 @@ SWITCH_WORDS = "automatic compaction: on or off"
 _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 
 
-class RuleSetting(msgspec.Struct, frozen=True, gc=False):
+class RuleNumber(msgspec.Struct, frozen=True, gc=False):
     """A number that the rule is made of. None: not known, the note says why."""
 
     name: str
@@ -85,18 +85,18 @@ def fraction(typed: Typed, name: str, least: float = 0.01, most: float = 1.0) ->
 
 def chosen(
     name: str, value: float | None, default: float, unit: str, note: str, known: AgentSetting | None = None
-) -> RuleSetting:
+) -> RuleNumber:
     """A setting that was typed, else that of the file, else its default, an assumption: `note` says of what."""
     if value is not None:
-        return RuleSetting(name, value, unit, Provenance.USER, "typed in")
+        return RuleNumber(name, value, unit, Provenance.USER, "typed in")
     if known is not None:
-        return RuleSetting(name, known.value, unit, Provenance.RECORDER, known.note)
-    return RuleSetting(name, default, unit, Provenance.ASSUMED, note)
+        return RuleNumber(name, known.value, unit, Provenance.RECORDER, known.note)
+    return RuleNumber(name, default, unit, Provenance.ASSUMED, note)
 
 
-def window_setting(window: Sourced | None) -> RuleSetting:
+def window_setting(window: Sourced | None) -> RuleNumber:
     """The context window as a setting of a rule."""
     if window is None:
         note = "neither the file nor the model table has it"
-        return RuleSetting("window", None, "tokens", Provenance.ASSUMED, note)
-    return RuleSetting("window", window.value, "tokens", window.source, window.note)
+        return RuleNumber("window", None, "tokens", Provenance.ASSUMED, note)
+    return RuleNumber("window", window.value, "tokens", window.source, window.note)

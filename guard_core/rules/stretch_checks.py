@@ -24,14 +24,14 @@ from guard_core.rules.counters import (
     LAST_TOTAL,
     UNKNOWN,
     Checks,
-    Counter,
+    RuleCounter,
     checks_of,
     counts_at,
     pending_at,
     why_uncounted,
 )
 from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
-from guard_core.rules.inference import Interval, Point, general_variants, interval_of, with_hypotheses
+from guard_core.rules.inference import CheckEvidence, Interval, general_variants, interval_of, with_hypotheses
 from guard_core.rules.settings import Typed
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.sliding import recorded_rows
@@ -57,7 +57,7 @@ SLIDES = "it is a move of a window that slides by design, whatever the count"
 AT_CHANGE = "it was made between calls of two models, versions or windows, and it is not known whose threshold applied"
 
 
-class Counted:
+class CheckCounts:
     """The counts of a session's checks, each kind computed once. `agent`: None where its rule is not known; `typed`:
     settings of that rule, by their names here."""
 
@@ -66,7 +66,7 @@ class Counted:
         self.checks = checks_of(session, ledger)
         self._known: dict[str, Ints] = {}
 
-    def by(self, counter: Counter) -> Ints:
+    def by(self, counter: RuleCounter) -> Ints:
         """The counts of a counter in tokens, UNKNOWN where a number of it is not recorded."""
         return self._once(
             counter.words, lambda: self._remembered(counts_at(self.session, self.ledger, self.checks, counter))
@@ -87,7 +87,7 @@ class Counted:
         before = np.searchsorted(resumes, called, side="right")
         return np.asarray(np.searchsorted(resumes, self.checks.stop, side="right") > before)
 
-    def why_uncounted(self, row: int, counter: Counter) -> str:
+    def why_uncounted(self, row: int, counter: RuleCounter) -> str:
         """Why the count at a check is not known."""
         if self.checks.last[row] >= 0 and self._forgotten[row] and self.agent is not None:
             return RESUMED if self.agent.forgets_on_resume else self.agent.clears_apart
@@ -106,7 +106,7 @@ class Counted:
         """What is estimated of these counts, in tokens."""
         return self.pending_by(LAST_PROMPT if self.agent is None else self.agent.counter(stretch))
 
-    def pending_by(self, counter: Counter) -> Ints:
+    def pending_by(self, counter: RuleCounter) -> Ints:
         """The same of a counter."""
         session, ledger = self.session, self.ledger
         return self._once(f"pending {counter.words}", lambda: pending_at(session, ledger, self.checks, counter))
@@ -191,7 +191,7 @@ class StretchChecks:
     `stretch` reaches from the first to the last of its stretches; its `rows` among the checks may have gaps.
     """
 
-    def __init__(self, counted: Counted, stretch: Stretch, rows: Ints, rule: OwnRule | None, typed: Typed) -> None:
+    def __init__(self, counted: CheckCounts, stretch: Stretch, rows: Ints, rule: OwnRule | None, typed: Typed) -> None:
         agent, checks = counted.agent, counted.checks
         self.session, self.checks, self.agent = counted.session, checks, agent
         self.stretch, self.typed, self.counted = stretch, typed, counted
@@ -234,7 +234,7 @@ class StretchChecks:
         return self.rows[self.can(self.rows) & passed]
 
     @cached_property
-    def points(self) -> list[tuple[Point, int]]:
+    def points(self) -> list[tuple[CheckEvidence, int]]:
         """The compactions that are evidence, with their rows."""
         points = [(self.point(row, self.count_of(row)), row) for row in self.compacted_rows()]
         return [(point, row) for point, row in points if point is not None]
@@ -267,7 +267,7 @@ class StretchChecks:
             return None if count == UNKNOWN else recorded + differs
         return recorded or (None if count == UNKNOWN else count)
 
-    def point(self, row: int, count: int | None) -> Point | None:
+    def point(self, row: int, count: int | None) -> CheckEvidence | None:
         """A compaction as evidence of the threshold; None for one that proves nothing of it."""
         if self.agent is not None and self.agent.settled is not None:
             return None  # its count is a bound, which says whether the rule fires and no more
@@ -275,7 +275,7 @@ class StretchChecks:
             return None
         if count is None or self.excuse(row) or self.refusal(row, count) is not None:
             return None
-        return Point(int(self.checks.step[row]), count, _is_sure(self.session, int(self.checks.place[row])))
+        return CheckEvidence(int(self.checks.step[row]), count, _is_sure(self.session, int(self.checks.place[row])))
 
     def excuse(self, row: int) -> str:
         """Why a compaction says nothing of the rule, "" where it does."""
@@ -356,13 +356,13 @@ class StretchChecks:
 
     # -- evidence
 
-    def passed(self, counts: Ints) -> list[Point]:
+    def passed(self, counts: Ints) -> list[CheckEvidence]:
         """The check with the largest count at which the agent did not compact."""
         known = self.quiet[counts[self.quiet] > 0]
         if not len(known):
             return []
         row = int(known[np.argmax(counts[known])])
-        return [Point(int(self.checks.step[row]), int(counts[row]))]
+        return [CheckEvidence(int(self.checks.step[row]), int(counts[row]))]
 
     def intervals(self) -> Iterator[Interval]:
         """The interval of the rule's own counter; where that contradicts itself, those of other counters that do not.
@@ -389,14 +389,14 @@ class StretchChecks:
         own = None if fitted is None else partial(fitted, self.stretch)
         return with_hypotheses(interval, self._variants(), own)
 
-    def _by(self, counter: Counter) -> Interval:
+    def _by(self, counter: RuleCounter) -> Interval:
         counts = self.counted.by(counter)
         rows = self.compacted_rows() if self.rule is None else [row for _, row in self.points]
         fired = [point for row in rows if (point := self.point(row, int(counts[row]))) and point.tokens > 0]
         relation = ">=" if self.rule is None else self.rule.relation
         return self._interval(counter.name, relation, counts, fired)
 
-    def _interval(self, counter: str, relation: str, counts: Ints, fired: Iterable[Point]) -> Interval:
+    def _interval(self, counter: str, relation: str, counts: Ints, fired: Iterable[CheckEvidence]) -> Interval:
         """What these checks leave by some counts."""
         calls = len(self.session.calls)
         return interval_of(self.stretch, counter, relation, self.passed(counts), fired, calls=calls)

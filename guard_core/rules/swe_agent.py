@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, PROMPT
-from guard_core.rules.settings import RuleSetting, Typed, whole
+from guard_core.rules.settings import RuleNumber, Typed, whole
 from guard_core.sessions import Provenance
 
 OBSERVATIONS = "observations"
@@ -19,7 +19,7 @@ NOT_IN_FILE = "only its history processors edit requests, and which it had is no
 WHOLE = "each request is the whole conversation"
 
 
-def _never(policy: str, settings: tuple[RuleSetting, ...], reason: str) -> OwnRule:
+def _never(policy: str, settings: tuple[RuleNumber, ...], reason: str) -> OwnRule:
     return OwnRule(
         policy=policy,
         settings=settings,
@@ -45,12 +45,12 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     return _never("sweagent-last-n", settings, reason)
 
 
-def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleSetting | None:
+def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleNumber | None:
     least = 0 if name == "n" else 1
     if (value := whole(typed, name, least)) is not None:
-        return RuleSetting(name, value, OBSERVATIONS, Provenance.USER, "typed in")
+        return RuleNumber(name, value, OBSERVATIONS, Provenance.USER, "typed in")
     known = stretch.setting(name)
-    return None if known is None else RuleSetting(name, known.value, OBSERVATIONS, Provenance.RECORDER, known.note)
+    return None if known is None else RuleNumber(name, known.value, OBSERVATIONS, Provenance.RECORDER, known.note)
 
 
 def mini_rule(_: Stretch, __: Typed) -> OwnRule:

@@ -6,7 +6,7 @@ from guard_core.plural import counted as counted_words
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, explaining, if_assumed, or_failed
 from guard_core.rules.base import Moment, OwnRule, equation
 from guard_core.rules.counters import BRIEFLY, PROMPT
-from guard_core.rules.decisions import Decision
+from guard_core.rules.decisions import RuleDecision
 from guard_core.rules.explanation import SIMULATED, Explanation
 from guard_core.rules.inference import Interval
 from guard_core.sessions import Provenance
@@ -208,7 +208,7 @@ def reason_words(item: ExplainedCompaction) -> str:
     return item.reason.replace(">=", "≥")
 
 
-def inequality(decision: Decision) -> str:
+def inequality(decision: RuleDecision) -> str:
     """The comparison at one check with its numbers: "155,277 ≥ 155,000 = 200,000 − 32,000 (max output) − 13,000"."""
     rule, count = decision.rule, decision.count
     if count is None:
@@ -226,7 +226,7 @@ def inequality(decision: Decision) -> str:
     return f"{count:,} {sign} {equation(rule.threshold, rule.formula)}"
 
 
-def comparison(decision: Decision) -> str:
+def comparison(decision: RuleDecision) -> str:
     """The comparison at one check without the sum: "155,277 ≥ 155,000"; the threshold in words where there is none."""
     rule, count = decision.rule, decision.count
     if rule is None or rule.threshold is None or count is None:
@@ -241,7 +241,7 @@ def threshold_words(rule: OwnRule) -> str:
     return "no threshold" if rule.checks in (Moment.REFUSAL, Moment.NEVER) else "threshold not known"
 
 
-def decision_words(decision: Decision) -> str:
+def decision_words(decision: RuleDecision) -> str:
     """What the agent did at one check, and what its rule says of it."""
     if decision.compaction is not None:
         return _compacted(decision)
@@ -258,7 +258,7 @@ def decision_words(decision: Decision) -> str:
     return f"No compaction: {left:,} tokens remain to the threshold."
 
 
-def _compacted(decision: Decision) -> str:
+def _compacted(decision: RuleDecision) -> str:
     item, rule = decision.compaction, decision.rule
     assert item is not None
     if rule is None:
@@ -269,6 +269,6 @@ def _compacted(decision: Decision) -> str:
     return f"{rule.agent} compacted here{verdict}: {reason_words(item)}."
 
 
-def _inferred(decision: Decision) -> str:
+def _inferred(decision: RuleDecision) -> str:
     interval = decision.interval
     return "" if interval is None else f"; by its recording, {interval.sentence}"

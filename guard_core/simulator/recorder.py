@@ -51,7 +51,7 @@ def _part_tokens(part: Part) -> int:
             return provider_tokens(part_text(part))
 
 
-class Recorder:
+class SimulationRecorder:
     """Builds one session, call by call. `tokens` says what an event costs; `hidden` what the file does not show."""
 
     def __init__(

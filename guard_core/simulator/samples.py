@@ -10,7 +10,7 @@ import msgspec
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.sessions import GuardState, Session, ToolDefinition
 from guard_core.simulator import wording
-from guard_core.simulator.recorder import Recorder, Tool, event_tokens, provider_tokens
+from guard_core.simulator.recorder import SimulationRecorder, Tool, event_tokens, provider_tokens
 from guard_core.simulator.wording import Dice
 from guard_core.tokens.heuristic import event_costs, parts_costs, tool_definition_tokens
 
@@ -134,7 +134,7 @@ HEALTHY_REQUESTS = (
 
 def _healthy() -> Session:
     dice = Dice(2026)
-    recorder = Recorder(system=SYSTEM, tools=TOOLS, model="claude-sonnet-4-5")
+    recorder = SimulationRecorder(system=SYSTEM, tools=TOOLS, model="claude-sonnet-4-5")
     for index, request in enumerate(HEALTHY_REQUESTS):
         recorder.user(request)
         for _ in range(3 + index % 3):
@@ -156,7 +156,7 @@ def _doubled(event: Event) -> int:
 def _gap() -> Session:
     dice = Dice(180)
     system, tools = sum(parts_costs((TextPart(SYSTEM),))), sum(map(tool_definition_tokens, TOOLS))
-    recorder = Recorder(
+    recorder = SimulationRecorder(
         system=SYSTEM, tools=TOOLS, model="claude-sonnet-4-5", tokens=_doubled, overhead=GAP_RATIO * (system + tools)
     )
     recorder.user("Checkout answers slowly since noon. Find out which service is to blame.")
@@ -180,7 +180,7 @@ def _gap() -> Session:
     return msgspec.structs.replace(session, guard_states=(state,))
 
 
-def _log_up_to(recorder: Recorder, dice: Dice, service: str, context: int) -> None:
+def _log_up_to(recorder: SimulationRecorder, dice: Dice, service: str, context: int) -> None:
     """One call whose result brings the context to exactly `context` tokens."""
     arguments = {"verb": "logs", "resource": f"deploy/{service}", "since": "30m"}
     call = f"call_{len(recorder.calls):04d}_0"
@@ -202,7 +202,7 @@ _SMALL_SYSTEM = "You help on a small server. Use the tools, keep answers short, 
 
 def _small_window() -> Session:
     dice = Dice(8_000)
-    recorder = Recorder(system=_SMALL_SYSTEM, tools=TOOLS[:2], model="llama-3-8b-instruct")
+    recorder = SimulationRecorder(system=_SMALL_SYSTEM, tools=TOOLS[:2], model="llama-3-8b-instruct")
     recorder.user("Is the disk full again?")
     recorder.act(
         "", ("run_command", {"command": "df -h"}, "Filesystem  Size  Used Avail Use%\n/dev/vda1   79G   31G   45G  41%")
@@ -230,7 +230,7 @@ def _status_codes() -> Tool:
     return "run_command", {"command": "cut -d' ' -f9 /var/log/web/access.log | sort | uniq -c | sort -rn"}, counts
 
 
-def _fall_back(recorder: Recorder) -> None:
+def _fall_back(recorder: SimulationRecorder) -> None:
     """The summariser has the same small window, so a mechanical summary takes the conversation's place."""
     excerpt = [
         f"{event.role.value}: {part.text[:200]}"
@@ -254,7 +254,7 @@ LOOP_WINDOW = 150_000  # 20 % buffer: the threshold of 120,000 in that log
 
 def _loop() -> Session:
     dice = Dice(228_967)
-    recorder = Recorder(system=SYSTEM, tools=TOOLS, model="gpt-4.1")
+    recorder = SimulationRecorder(system=SYSTEM, tools=TOOLS, model="gpt-4.1")
     recorder.user(
         "The cluster restarts pods all over the place. Collect the facts, then tell me what they have in common."
     )
@@ -274,7 +274,7 @@ def _loop() -> Session:
     return recorder.session(title="Loop: the summary is not persisted", window=LOOP_WINDOW)
 
 
-def _fill_log(recorder: Recorder, dice: Dice, whole: int) -> None:
+def _fill_log(recorder: SimulationRecorder, dice: Dice, whole: int) -> None:
     """One call whose results bring the whole log to exactly `whole` tokens."""
     services = wording.AREAS[:6] if whole - recorder.whole_log > 20_000 else wording.AREAS[:1]
     call = f"call_{len(recorder.calls):04d}"
@@ -298,7 +298,7 @@ def _text_of(dice: Dice, service: str, tokens: int) -> str:
     return "\n".join(rows[:-1])
 
 
-def _compact_in_vain(recorder: Recorder, dice: Dice, after: int) -> None:
+def _compact_in_vain(recorder: SimulationRecorder, dice: Dice, after: int) -> None:
     """A compaction to exactly `after` tokens, made from the whole log because the one before was not kept."""
     close = "[System: The conversation was compacted. Continue working without asking the user to repeat anything.]"
     frames = 2 * event_tokens(Event(role=Role.USER, parts=()))
@@ -328,7 +328,7 @@ LONG_LIMIT = 165_000  # where this agent's software compacts, in its provider's 
 
 def _long_coding() -> Session:
     dice = Dice(3)
-    recorder = Recorder(hidden=17_900, model="claude-sonnet-4-5")
+    recorder = SimulationRecorder(hidden=17_900, model="claude-sonnet-4-5")
     for request in LONG_REQUESTS:
         recorder.user(request)
         for _ in range(15):
@@ -344,7 +344,7 @@ def _several(dice: Dice) -> list[Tool]:
     return [work(dice, CODING, 2.7) for _ in range((1, 1, 1, 2)[dice.below(4)])]
 
 
-def _compact_if_full(recorder: Recorder, dice: Dice) -> None:
+def _compact_if_full(recorder: SimulationRecorder, dice: Dice) -> None:
     if recorder.context < LONG_LIMIT:
         return
     tail = 6 if len(recorder.compactions) == 1 else 0

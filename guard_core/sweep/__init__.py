@@ -13,7 +13,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY
 from guard_core.summaries.sizes import SizeModel
 from guard_core.sweep.axes import axis_of, default_axes, grid, parse_axis, words
-from guard_core.sweep.cells import LOSSES, Cell, Figures, Priced, figures_of, policy_at, session_cells
+from guard_core.sweep.cells import LOSSES, Figures, GridCell, Priced, figures_of, policy_at, session_cells
 from guard_core.sweep.judging import (
     MEASURES,
     Fold,
@@ -32,9 +32,9 @@ from guard_core.windows.request_limits import RequestLimits
 __all__ = [
     "LOSSES",
     "MEASURES",
-    "Cell",
     "Figures",
     "Fold",
+    "GridCell",
     "Measure",
     "Priced",
     "SweepResult",

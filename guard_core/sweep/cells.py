@@ -77,7 +77,7 @@ class Figures(msgspec.Struct, frozen=True):
     read_again: int = -1
 
 
-class Cell(msgspec.Struct, frozen=True):
+class GridCell(msgspec.Struct, frozen=True):
     """One point of the grid. `windows` (tokens) and `figures` have one entry per session."""
 
     values: dict[str, Any]
@@ -139,10 +139,10 @@ class Cell(msgspec.Struct, frozen=True):
         counts = [getattr(item, name) for item in self.figures]
         return sum(counts) if min(counts, default=0) >= 0 else None
 
-    def of(self, sessions: Sequence[int]) -> Cell:
+    def of(self, sessions: Sequence[int]) -> GridCell:
         """The same setting over some of its sessions."""
         windows = tuple(self.windows[at] for at in sessions)
-        return Cell(self.values, windows, tuple(self.figures[at] for at in sessions))
+        return GridCell(self.values, windows, tuple(self.figures[at] for at in sessions))
 
 
 def session_cells(  # noqa: PLR0913 - named, and most of them optional
@@ -158,7 +158,7 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     priced: Priced | None = None,
     limits: Callable[[int], RequestLimits] = RequestLimits,
     each: Callable[[int], object] = lambda done: None,
-) -> list[Cell]:
+) -> list[GridCell]:
     """The cells of one session at some points of a grid (guard_core.sweep.axes), to be judged with those of others.
 
     `settings` hold for every cell; those that `own` gives to a policy and its profile (`Facts.played`) come before
@@ -186,7 +186,9 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
         figures[index] = figures_of(trace, priced, limits(windows[index]))
     each(len(points))
     return [
-        Cell(dict(point), (size,), (item,)) for point, size, item in zip(points, windows, figures, strict=True) if item
+        GridCell(dict(point), (size,), (item,))
+        for point, size, item in zip(points, windows, figures, strict=True)
+        if item
     ]
 
 

@@ -19,7 +19,7 @@ from guard_core.findings.words import at_step
 from guard_core.outcomes.words import dollars
 from guard_core.plural import counted
 from guard_core.sweep.axes import words
-from guard_core.sweep.cells import Cell, Figures
+from guard_core.sweep.cells import Figures, GridCell
 from guard_core.windows.models import if_window_is
 
 WITHIN = (
@@ -38,11 +38,11 @@ class Measure(NamedTuple):
     name: str
     title: str
     unit: str
-    value: Callable[[Cell], int | None]
+    value: Callable[[GridCell], int | None]
     priced: bool = False
     said: tuple[str, str] | None = None
 
-    def words(self, cell: Cell) -> str:
+    def words(self, cell: GridCell) -> str:
         """The end of a list of figures: the chosen one, where the list lacks it."""
         value = self.value(cell)
         return "" if self.said is None or value is None else f", {counted(value, self.said[0])} {self.said[1]}"
@@ -118,7 +118,7 @@ class SweepResult:
     """
 
     axes: dict[str, tuple[Any, ...]]
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
     steps: tuple[int, ...]
     by: str
     recommended: int
@@ -130,7 +130,7 @@ class SweepResult:
 
 def judged(
     axes: Mapping[str, Sequence[Any]],
-    columns: Sequence[Sequence[Cell]],
+    columns: Sequence[Sequence[GridCell]],
     steps: Sequence[int],
     *,
     by: Measure = COMPACTIONS,
@@ -171,21 +171,21 @@ def judged(
     )
 
 
-def _merged(group: Sequence[Cell]) -> Cell:
+def _merged(group: Sequence[GridCell]) -> GridCell:
     windows = tuple(size for cell in group for size in cell.windows)
-    return Cell(group[0].values, windows, tuple(figures for cell in group for figures in cell.figures))
+    return GridCell(group[0].values, windows, tuple(figures for cell in group for figures in cell.figures))
 
 
 Rank = tuple[int, int, bool, int, int, int]
 
 
-def _rank(cell: Cell, by: Measure) -> Rank:
+def _rank(cell: GridCell, by: Measure) -> Rank:
     """What a setting is judged by, in this order; one without that figure comes after those that have one."""
     aim = by.value(cell)
     return cell.overflow_steps, cell.longest_loop, aim is None, aim or 0, cell.compactions, cell.tokens_sent
 
 
-def trade_offs(cells: Sequence[Cell]) -> tuple[int, ...]:
+def trade_offs(cells: Sequence[GridCell]) -> tuple[int, ...]:
     """The cells that no other beats: none is at least as good in overflows, price and loss and better in one.
 
     The price is the cost, or else total prompt tokens; the loss are users' requests that were dropped, or else
@@ -216,7 +216,7 @@ def halves(recordings: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]
     return first, second
 
 
-def _folds(cells: Sequence[Cell], sides: tuple[tuple[int, ...], tuple[int, ...]], by: Measure) -> tuple[Fold, ...]:
+def _folds(cells: Sequence[GridCell], sides: tuple[tuple[int, ...], tuple[int, ...]], by: Measure) -> tuple[Fold, ...]:
     """Both directions of the cross-over; none where one half is empty."""
     if not all(sides):
         return ()
@@ -265,7 +265,7 @@ def conclusion_values(result: SweepResult) -> dict[str, Any]:
     }
 
 
-def _outcome(cell: Cell, by: Measure) -> str:
+def _outcome(cell: GridCell, by: Measure) -> str:
     parts = [counted(cell.overflow_steps, "overflow"), counted(cell.compactions, "compaction")]
     parts += [f"{cell.tokens_sent:,} prompt tokens"]
     parts += [] if cell.cost is None else [dollars(cell.cost)]
@@ -273,7 +273,12 @@ def _outcome(cell: Cell, by: Measure) -> str:
 
 
 def _evidence(
-    cells: Sequence[Cell], ranks: Sequence[Rank], best: int, steps: Sequence[int], titles: Sequence[str], by: Measure
+    cells: Sequence[GridCell],
+    ranks: Sequence[Rank],
+    best: int,
+    steps: Sequence[int],
+    titles: Sequence[str],
+    by: Measure,
 ) -> str:
     chosen = cells[best]
     sessions = "" if len(steps) == 1 else f" of {counted(len(steps), 'session')}"
@@ -299,7 +304,7 @@ def _evidence(
     )
 
 
-def _idle(axes: Mapping[str, Sequence[Any]], cells: Sequence[Cell]) -> str:
+def _idle(axes: Mapping[str, Sequence[Any]], cells: Sequence[GridCell]) -> str:
     """The axes along which no figure changes, where some figure does along another."""
     if all(cell.figures == cells[0].figures for cell in cells):
         return ""
@@ -307,7 +312,7 @@ def _idle(axes: Mapping[str, Sequence[Any]], cells: Sequence[Cell]) -> str:
     return "".join(f"; {name} makes no difference: each of its values gives the same figures" for name in idle)
 
 
-def _matters(axis: str, cells: Sequence[Cell]) -> bool:
+def _matters(axis: str, cells: Sequence[GridCell]) -> bool:
     """Do two settings that differ in that axis alone have different figures."""
     figures: dict[tuple[Any, ...], tuple[Figures, ...]] = {}
     for cell in cells:
@@ -317,7 +322,7 @@ def _matters(axis: str, cells: Sequence[Cell]) -> bool:
     return False
 
 
-def _within(cells: Sequence[Cell]) -> str:
+def _within(cells: Sequence[GridCell]) -> str:
     """Why requests overflow that are within the window, where all of some setting's are."""
     is_within = any(
         item.overflow_steps and item.peak <= window
@@ -327,7 +332,7 @@ def _within(cells: Sequence[Cell]) -> str:
     return f"; {WITHIN}" if is_within else ""
 
 
-def _unknown(cell: Cell, by: Measure) -> str:
+def _unknown(cell: GridCell, by: Measure) -> str:
     """That the chosen figure decides nothing, where it is not known of every session."""
     if by.value(cell) is not None:
         return ""
@@ -337,7 +342,7 @@ def _unknown(cell: Cell, by: Measure) -> str:
     return f"; the chosen figure, {by.title}, is not known{some} and decides nothing"
 
 
-def _condition(cell: Cell, assumed: Sequence[bool]) -> str:
+def _condition(cell: GridCell, assumed: Sequence[bool]) -> str:
     """The windows that a recommendation rests on where they are assumptions, as the end of a clause."""
     if not any(assumed):
         return ""
@@ -346,7 +351,7 @@ def _condition(cell: Cell, assumed: Sequence[bool]) -> str:
     return f", if the windows of {sum(assumed):,} of {counted(len(assumed), 'session')} are what is assumed"
 
 
-def _uncounted(cell: Cell, disproved: Sequence[bool]) -> str:
+def _uncounted(cell: GridCell, disproved: Sequence[bool]) -> str:
     """Where no size counts as an overflow."""
     if not any(disproved):
         return ""
@@ -356,7 +361,7 @@ def _uncounted(cell: Cell, disproved: Sequence[bool]) -> str:
     return f"; in {some} no size counts as an overflow, as a prompt larger than the window was answered"
 
 
-def _largest(cell: Cell) -> str:
+def _largest(cell: GridCell) -> str:
     at = cell.fullest
     return f"largest request {cell.figures[at].peak:,} of {cell.windows[at]:,} tokens"
 
@@ -366,7 +371,7 @@ def _title(at: int, titles: Sequence[str]) -> str:
     return f"session {at + 1}" + (f" ({title})" if title else "")
 
 
-def _next(cells: Sequence[Cell], ranks: Sequence[Rank], best: int, by: Measure) -> str:
+def _next(cells: Sequence[GridCell], ranks: Sequence[Rank], best: int, by: Measure) -> str:
     """The best of the settings that are worse than the recommended one."""
     worse = [index for index, rank in enumerate(ranks) if rank > ranks[best]]
     if not worse:

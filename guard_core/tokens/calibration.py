@@ -28,7 +28,7 @@ class Factors(NamedTuple):
     cap: float = defaults.FACTOR_CAP
 
 
-class Estimate(NamedTuple):
+class CalibratedEstimate(NamedTuple):
     """A calibrated estimate and its parts; `raw` is nan where the default factor was used."""
 
     raw: float
@@ -38,7 +38,7 @@ class Estimate(NamedTuple):
     tokens: int
 
 
-class Estimates(NamedTuple):
+class CalibratedEstimates(NamedTuple):
     """The same for a run of steps."""
 
     raw: Floats
@@ -48,7 +48,7 @@ class Estimates(NamedTuple):
     tokens: Ints
 
 
-def estimate(heuristic: int, real: int, last: int, factors: Factors) -> Estimate:
+def estimate(heuristic: int, real: int, last: int, factors: Factors) -> CalibratedEstimate:
     """The count a decision is made on. `real`: provider's count of the step before (0: none), `last`: its heuristic."""
     if real > 0 and last > 0:
         raw = real / last
@@ -57,10 +57,10 @@ def estimate(heuristic: int, real: int, last: int, factors: Factors) -> Estimate
         raw, factor = math.nan, factors.default
         source = DEFAULT_WITH_REAL if real > 0 else DEFAULT
     calibrated = int(heuristic * factor)
-    return Estimate(raw, factor, source, calibrated, max(real, calibrated) if real > 0 else calibrated)
+    return CalibratedEstimate(raw, factor, source, calibrated, max(real, calibrated) if real > 0 else calibrated)
 
 
-def estimate_run(heuristic: Ints, real: Ints, last: Ints, factors: Factors) -> Estimates:
+def estimate_run(heuristic: Ints, real: Ints, last: Ints, factors: Factors) -> CalibratedEstimates:
     """`estimate` for arrays."""
     known = real > 0
     ratio = known & (last > 0)
@@ -69,4 +69,4 @@ def estimate_run(heuristic: Ints, real: Ints, last: Ints, factors: Factors) -> E
     factor = np.where(ratio, np.minimum(np.maximum(raw, factors.floor), factors.cap), factors.default)
     calibrated = (heuristic * factor).astype(np.int64)
     source = np.where(ratio, RATIO, np.where(known, DEFAULT_WITH_REAL, DEFAULT))
-    return Estimates(raw, factor, source, calibrated, np.maximum(calibrated, real))
+    return CalibratedEstimates(raw, factor, source, calibrated, np.maximum(calibrated, real))

@@ -14,7 +14,7 @@ from guard_core.plural import counted
 _BY_OWN = "Overflows and near misses are counted by each call's own"
 
 
-class Judged(StrEnum):
+class WindowWarning(StrEnum):
     """What is said to be held against the windows; `first` is the window of the replays in tokens."""
 
     RECORDING = f"{_BY_OWN}."
@@ -44,7 +44,7 @@ def call_windows(others: Ints | Sequence[int], window: int) -> tuple[CallWindow,
     return tuple(CallWindow(size, count) for size, count in counts.items())
 
 
-def windows_words(windows: Sequence[CallWindow], judged: Judged) -> str:
+def windows_words(windows: Sequence[CallWindow], judged: WindowWarning) -> str:
     """Which of several windows is used for what, the one of replays first; "" where all calls have one."""
     if len(windows) < 2:
         return ""

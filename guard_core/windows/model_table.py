@@ -39,7 +39,7 @@ class PriceRow(NamedTuple):
         return f"{self.info.id} of {self.provider.name} in genai-prices {__version__}"
 
 
-class Rows(NamedTuple):
+class ModelRows(NamedTuple):
     """What the table has of a model: the row of the host that its name begins with, its maker's, and all others."""
 
     host: PriceRow | None = None
@@ -53,11 +53,11 @@ class Rows(NamedTuple):
 
 
 @lru_cache(maxsize=1_024)
-def rows_of(model: str) -> Rows:
+def rows_of(model: str) -> ModelRows:
     """The rows of a model's name; none where the table does not have it."""
     name = model.strip().lower()
     if not name or len(name) > LONGEST_NAME:
-        return Rows()
+        return ModelRows()
     parts = name.split("/", MOST_PREFIXES)
     tails = ["/".join(parts[first:]) for first in range(len(parts))]
     whole = _named(name)
@@ -65,7 +65,7 @@ def rows_of(model: str) -> Rows:
     maker = whole or _maker(tails[1:], tails[-1])
     names = [*_spellings(tails[-1]), *(_last(row.info.id) for row in (maker, host) if row)]
     others = next((matches for name in names if (matches := _by_name().get(name))), ())
-    return Rows(host, maker, tuple(row for row in others if row not in (host, maker)))
+    return ModelRows(host, maker, tuple(row for row in others if row not in (host, maker)))
 
 
 def _spellings(name: str) -> Iterator[str]:

@@ -90,7 +90,7 @@ def _same(one: int, other: int) -> bool:
     return max(one, other) <= SAME_WINDOW * min(one, other)
 
 
-class Answers(NamedTuple):
+class ModelAnswers(NamedTuple):
     """The calls of a session that name one model: how many, the largest prompt and the longest answer in tokens (0:
     none is counted), and when the first of them was made."""
 
@@ -100,7 +100,7 @@ class Answers(NamedTuple):
     first: float | None
 
 
-def answers_of(session: Session) -> dict[str, Answers]:
+def answers_of(session: Session) -> dict[str, ModelAnswers]:
     """The models of a session in the order of their first calls, "" for calls that name none. One pass over the calls,
     which a long stored session decodes each time."""
     counts: dict[str, list[int]] = {}  # calls, largest prompt, longest answer
@@ -111,10 +111,12 @@ def answers_of(session: Session) -> dict[str, Answers]:
         known[0] += 1
         known[1] = max(known[1], call.prompt_tokens or 0)
         known[2] = max(known[2], call.output_tokens or 0)
-    return {name: Answers(calls, largest, longest, firsts[name]) for name, (calls, largest, longest) in counts.items()}
+    return {
+        name: ModelAnswers(calls, largest, longest, firsts[name]) for name, (calls, largest, longest) in counts.items()
+    }
 
 
-def main_model(session: Session, answers: dict[str, Answers] | None = None) -> str:
+def main_model(session: Session, answers: dict[str, ModelAnswers] | None = None) -> str:
     """The model that answered most calls of a session; where calls do not name theirs, the session's."""
     known = answers_of(session) if answers is None else answers
     counts = {name: answers.calls for name, answers in known.items() if name}

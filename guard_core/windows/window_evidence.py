@@ -152,7 +152,7 @@ def _judged(window: Sourced, status: Status, at_least: int, note: str) -> Window
 
 
 def judge_session(
-    session: Session, window: Sourced | None = None, answers: dict[str, models.Answers] | None = None
+    session: Session, window: Sourced | None = None, answers: dict[str, models.ModelAnswers] | None = None
 ) -> WindowJudgement:
     """The window of a session, or another one, against what the session recorded. `answers`: what `models.answers_of`
     says of it, where that is known.
@@ -187,7 +187,7 @@ def judge_session(
     )
 
 
-def other_windows(session: Session, answers: dict[str, models.Answers] | None = None) -> list[int]:
+def other_windows(session: Session, answers: dict[str, models.ModelAnswers] | None = None) -> list[int]:
     """For every call, the window in tokens of its model where that is another than the session's; 0 for all others.
 
     Where the file states several, that is what it states. Else a model counts as another if its calls name it, the
@@ -210,7 +210,7 @@ def stated_windows(session: Session) -> list[int]:
     return [session.windows[max(0, bisect_right(starts, call.at) - 1)][1] for call in session.calls]
 
 
-def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> dict[str, int]:
+def windows_by_model(session: Session, answers: dict[str, models.ModelAnswers]) -> dict[str, int]:
     """The same by model, for those that have another window."""
     main_model = models.main_model(session, answers)
     main = _looked_up(session, main_model, answers)
@@ -224,14 +224,14 @@ def windows_by_model(session: Session, answers: dict[str, models.Answers]) -> di
     return windows
 
 
-def _looked_up(session: Session, model: str, answers: dict[str, models.Answers]) -> Sourced | None:
+def _looked_up(session: Session, model: str, answers: dict[str, models.ModelAnswers]) -> Sourced | None:
     """The window of a model in tokens as this session's agent takes it; None: the table does not know it."""
     window, largest = models.context_window(model), answers[model].largest if model in answers else 0
     return window and taken_by_agent(session.agent_format, model, window, largest, session.version)
 
 
 def automatic_triggers(
-    session: Session, answers: dict[str, models.Answers] | None = None, *, unsaid: bool = False
+    session: Session, answers: dict[str, models.ModelAnswers] | None = None, *, unsaid: bool = False
 ) -> list[int]:
     """The tokens at which each automatic compaction fired that came for its size: the recorder's figure, else the last
     prompt before it. Not those before or behind a call of a model that has another window than the session: its
@@ -248,7 +248,7 @@ def automatic_triggers(
     return [count for count in counts if count > 0]
 
 
-def are_all_forced(session: Session, answers: dict[str, models.Answers] | None = None) -> bool:
+def are_all_forced(session: Session, answers: dict[str, models.ModelAnswers] | None = None) -> bool:
     """Did a refused request force each of the compactions of `automatic_triggers`, so that no threshold did."""
     places = _of_main_model(session, answers)
     ats = [call.at for call in session.calls] if places else []
@@ -259,7 +259,7 @@ def are_all_forced(session: Session, answers: dict[str, models.Answers] | None =
     return True
 
 
-def _of_main_model(session: Session, answers: dict[str, models.Answers] | None = None) -> list[int]:
+def _of_main_model(session: Session, answers: dict[str, models.ModelAnswers] | None = None) -> list[int]:
     """The places of the automatic compactions that came for their size, with no call of a model with another window
     beside them."""
     compactions = session.compactions

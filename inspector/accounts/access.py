@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.urls import URLPattern, URLResolver
 
 from inspector.accounts import keys, memberships
-from inspector.models import Account, ApiKey, Membership, Project, Role
+from inspector.models import Account, AccountRole, ApiKey, Membership, Project
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 ANYONE, SIGNED_IN = "anyone", "signed in"
@@ -32,12 +32,12 @@ class AddressRule(NamedTuple):
 
 OPEN = AddressRule(ANYONE, ANYONE)
 PERSONAL = AddressRule(SIGNED_IN, SIGNED_IN)  # of one's own account
-LOOK = AddressRule(Role.VIEWER, Role.VIEWER)  # a POST of it changes nothing that is stored for others
-WORK = AddressRule(Role.VIEWER, Role.EDITOR)
-FORM = AddressRule(Role.EDITOR, Role.EDITOR)  # a page that is nothing but a form
-SEND = AddressRule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.INGEST)
-SAY = AddressRule(Role.VIEWER, Role.EDITOR, ApiKey.Scope.COMMENT)
-OWN = AddressRule(Role.OWNER, Role.OWNER)
+LOOK = AddressRule(AccountRole.VIEWER, AccountRole.VIEWER)  # a POST of it changes nothing that is stored for others
+WORK = AddressRule(AccountRole.VIEWER, AccountRole.EDITOR)
+FORM = AddressRule(AccountRole.EDITOR, AccountRole.EDITOR)  # a page that is nothing but a form
+SEND = AddressRule(AccountRole.VIEWER, AccountRole.EDITOR, ApiKey.Scope.INGEST)
+SAY = AddressRule(AccountRole.VIEWER, AccountRole.EDITOR, ApiKey.Scope.COMMENT)
+OWN = AddressRule(AccountRole.OWNER, AccountRole.OWNER)
 
 RULES: dict[str, AddressRule] = {
     # the library
@@ -234,11 +234,11 @@ def may(caller: Caller, rule: AddressRule, method: str) -> bool:
         return True
     if caller.key is not None:
         if method in SAFE:
-            return needed == Role.VIEWER and caller.key.may(ApiKey.Scope.READ)
+            return needed == AccountRole.VIEWER and caller.key.may(ApiKey.Scope.READ)
         return bool(rule.scope) and caller.key.may(rule.scope)
     if needed == SIGNED_IN:
         return caller.account is not None
-    return caller.membership is not None and caller.membership.allows(Role(needed))
+    return caller.membership is not None and caller.membership.allows(AccountRole(needed))
 
 
 def allows(request: HttpRequest, name: str, method: str = "POST") -> bool:

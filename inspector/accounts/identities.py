@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from inspector.accounts.memberships import join
 from inspector.accounts.oidc import Person
-from inspector.models import Account, Identity, Role, default_project
+from inspector.models import Account, AccountRole, Identity, default_project
 from inspector.models.accounts import LONGEST_NAME
 
 _OTHER_SIGNS = re.compile(r"[^a-z0-9._@+-]+")
@@ -77,7 +77,7 @@ def let_in(person: Person) -> Account:
     with transaction.atomic():
         account = make_account(person)
         if settings.SSO_ROLE:
-            join(account, default_project(), Role(settings.SSO_ROLE))
+            join(account, default_project(), AccountRole(settings.SSO_ROLE))
     return account
 
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from inspector.accounts.memberships import join
-from inspector.models import Account, Invitation, Project, Role, default_project
+from inspector.models import Account, AccountRole, Invitation, Project, default_project
 from inspector.project.tokens import hash_of, new_token
 
 LIFETIME = timedelta(days=3)
@@ -20,7 +20,7 @@ SETUP_LIFETIME = timedelta(days=1)  # of the link that the first start prints; a
 
 
 def invite(
-    project: Project, role: Role, by: str, account: Account | None = None, lifetime: timedelta = LIFETIME
+    project: Project, role: AccountRole, by: str, account: Account | None = None, lifetime: timedelta = LIFETIME
 ) -> tuple[Invitation, str]:
     """A new invitation and its token, which is given this once. With an account: to choose a new password."""
     token = new_token()
@@ -45,7 +45,7 @@ def use(row: Invitation, account: Account) -> bool:
         if not mine.update(used=timezone.now()):
             return False
         if row.account is None:
-            join(account, row.project, Role(row.role))
+            join(account, row.project, AccountRole(row.role))
     return True
 
 
@@ -62,7 +62,7 @@ def setup_address(origin: str) -> str:
     project = default_project()
     with transaction.atomic():
         Invitation.objects.of(project).filter(made_by="", used=None).update(revoked=timezone.now())
-        _, token = invite(project, Role.OWNER, "", lifetime=SETUP_LIFETIME)
+        _, token = invite(project, AccountRole.OWNER, "", lifetime=SETUP_LIFETIME)
     return address_of(origin, token)
 
 

@@ -31,7 +31,7 @@ CLOCK_SECONDS = 60  # that the provider's clock may differ from ours
 LONGEST_SUBJECT = 255  # characters: OpenID Connect Core 1.0, section 2
 
 
-class Failed(Exception):
+class SignInFailed(Exception):
     """The sign-in failed. `sentence` is for the person, the text for the log; `status` is the one of HTTP, `account`
     the name of the one that may not be used."""
 
@@ -69,7 +69,7 @@ def name() -> str:
 
 def begin(back: str) -> tuple[str, Begun]:
     """The address at the provider to which the browser goes, and what it keeps; `back` is the address to which the
-    provider sends it. Raises Failed."""
+    provider sends it. Raises SignInFailed."""
     with _asked():
         client, _ = _provider()
         begun = client.create_authorization_url(back)
@@ -77,12 +77,12 @@ def begin(back: str) -> tuple[str, Begun]:
 
 
 def finish(begun: Begun, answer: Mapping[str, str], back: str) -> Person:
-    """Whom the provider has signed in, by the answer with which it sent the browser back. Raises Failed."""
+    """Whom the provider has signed in, by the answer with which it sent the browser back. Raises SignInFailed."""
     if not hmac.compare_digest(answer.get("state", "").encode(), begun.state.encode()):
-        raise Failed("the state is another one", "A newer sign-in was started in this browser. Start again.")
+        raise SignInFailed("the state is another one", "A newer sign-in was started in this browser. Start again.")
     if "error" in answer:
         sentence = f"{settings.OIDC_NAME} did not sign you in. Try again, or ask whoever runs it."
-        raise Failed(f"the provider answered {answer['error'][:100]!r}", sentence, 403)
+        raise SignInFailed(f"the provider answered {answer['error'][:100]!r}", sentence, 403)
     with _asked():
         client, described = _provider()
         if answer.get("iss", described["issuer"]) != described["issuer"]:  # RFC 9207
@@ -100,7 +100,7 @@ def finish(begun: Begun, answer: Mapping[str, str], back: str) -> Person:
 
 def sign_out_address(back: str) -> str:
     """The address at which a person ends the session at the provider, who may then send the browser to `back`; "" where
-    the provider names none. Raises Failed."""
+    the provider names none. Raises SignInFailed."""
     with _asked():
         client, described = _provider()
         if "end_session_endpoint" not in described:
@@ -131,10 +131,10 @@ def _asked() -> Iterator[None]:
         yield
     except RequestException as error:
         sentence = f"{name} cannot be reached, or does not answer as it should. Try again in a moment."
-        raise Failed(f"{type(error).__name__}: {error}", sentence, 503) from error
+        raise SignInFailed(f"{type(error).__name__}: {error}", sentence, 503) from error
     except (AuthlibBaseError, JoseError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         sentence = f"What {name} answered could not be verified, so you are not signed in. Try again."
-        raise Failed(f"{type(error).__name__}: {error}", sentence) from error
+        raise SignInFailed(f"{type(error).__name__}: {error}", sentence) from error
 
 
 def _provider() -> tuple[Any, dict[str, Any]]:

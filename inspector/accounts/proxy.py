@@ -14,7 +14,7 @@ from django.contrib.auth.middleware import RemoteUserMiddleware
 from django.core.exceptions import MiddlewareNotUsed
 
 from inspector.accounts import audit
-from inspector.models import Account, Membership, Role, default_project
+from inspector.models import Account, AccountRole, Membership, default_project
 from inspector.models.accounts import LONGEST_NAME
 
 
@@ -62,5 +62,5 @@ class ProxyBackend(RemoteUserBackend):
             account.set_unusable_password()
             account.save(update_fields=["password"])
         if created and settings.SSO_ROLE:
-            Membership.objects.of(default_project()).create(account=account, role=Role(settings.SSO_ROLE))
+            Membership.objects.of(default_project()).create(account=account, role=AccountRole(settings.SSO_ROLE))
         return account

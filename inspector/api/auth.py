@@ -21,12 +21,12 @@ OTHER_PAGE = "Pages from other servers may not use this API."
 REFUSED = "Only programs on this machine and pages of this server may use the API: this server has no login."
 
 
-class NotAllowed(Exception):
+class RequestNotAllowed(Exception):
     """Who asks may not."""
 
 
 def project_of_caller(request: Any) -> Project:
-    """The project that a request of a program is about. Raises NotAllowed."""
+    """The project that a request of a program is about. Raises RequestNotAllowed."""
     headers = {b"host": request.get_host().encode()}
     if (origin := request.headers.get("Origin")) is not None:
         headers[b"origin"] = origin.encode("utf-8", "replace")
@@ -35,7 +35,7 @@ def project_of_caller(request: Any) -> Project:
     else:
         allowed = is_local(request.META.get("REMOTE_ADDR", ""), headers)
     if not allowed:
-        raise NotAllowed(OTHER_PAGE if settings.TEAM else REFUSED)
+        raise RequestNotAllowed(OTHER_PAGE if settings.TEAM else REFUSED)
     project: Project = request.project
     return project
 

@@ -16,9 +16,9 @@ from inspector.api import schemas
 from inspector.api.asked import CHANGE_ERRORS, ERRORS, session_in
 from inspector.models import Comment, Session
 from inspector.pages.comments import writing
-from inspector.pages.comments.writing import Conflict, Full, Missing, Refused, Writer
+from inspector.pages.comments.writing import CommentConflict, CommentRefused, CommentWriter, Full, Missing
 from inspector.pages.shared import comments as shown
-from inspector.pages.shared.comments import LONGEST_TEXT, Place, place_of
+from inspector.pages.shared.comments import LONGEST_TEXT, CommentPlace, place_of
 
 router = Router()
 LONGEST_TOKEN = 200  # characters
@@ -74,9 +74,9 @@ def write_comment(request: HttpRequest, session_id: UUID, new: NewComment) -> St
         row = _written(session, new, writer)
     except Missing as error:
         raise HttpError(404, str(error)) from error
-    except (Full, Conflict) as error:
+    except (Full, CommentConflict) as error:
         raise HttpError(409, str(error)) from error
-    except Refused as error:
+    except CommentRefused as error:
         raise HttpError(400, str(error)) from error
     return Status(200 if is_known else CREATED, _row(row))
 
@@ -136,18 +136,18 @@ def _thread(session: Session, key: UUID) -> Comment:
     return row
 
 
-def _writer(request: Any, token: str = "") -> Writer:
+def _writer(request: Any, token: str = "") -> CommentWriter:
     key = getattr(request, "key", None)
     name = shown.name_of(request) if key is None else audit.actor_of(request)
-    return Writer(name, getattr(request, "account", None), key, token)
+    return CommentWriter(name, getattr(request, "account", None), key, token)
 
 
-def _written(session: Session, new: NewComment, writer: Writer) -> Comment:
+def _written(session: Session, new: NewComment, writer: CommentWriter) -> Comment:
     if new.thread is not None:
         return writing.answer(_thread(session, new.thread), new.text, writer)
     if new.place is None:
-        raise Refused("A comment must name its place or the thread it replies to.")
-    place = Place(new.place, new.number, new.part if new.place == shown.PART else 0)
+        raise CommentRefused("A comment must name its place or the thread it replies to.")
+    place = CommentPlace(new.place, new.number, new.part if new.place == shown.PART else 0)
     return writing.add(session, place, new.text, writer)
 
 

@@ -21,7 +21,7 @@ from guard_core.errors import GuardError
 from guard_core.policies import POLICIES
 from guard_core.sweep import figures_of
 from guard_core.trace import INDEX, SWITCH, Column, CompactionRecord, Trace
-from guard_core.windows.call_windows import Judged, windows_words
+from guard_core.windows.call_windows import WindowWarning, windows_words
 from inspector.api import schemas
 from inspector.api.asked import ERRORS, UNDER_WAY, Limit, Offset, plain, session_in
 from inspector.pages.comparison import presenter as comparison
@@ -82,7 +82,7 @@ def replay(request: HttpRequest, session_id: UUID, settings: Query[ReplaySetting
         "first_difference": divergence,
         "figures": plain(figures_of(trace)),
         "findings": [plain(finding) for finding in done.replayed_findings],
-        "notes": [*filter(None, [windows_words(windows, Judged.TRACE)]), *trace.notes],
+        "notes": [*filter(None, [windows_words(windows, WindowWarning.TRACE)]), *trace.notes],
         "columns": [_described(column) for column in _shown(trace)],
     }
 

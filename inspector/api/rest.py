@@ -22,7 +22,7 @@ from guard_core.recordings.formats.native.schema import line_schema
 from guard_core.windows.window_evidence import judge_session
 from inspector.api import comments, replays, schemas, sweeps
 from inspector.api.asked import CHANGE_ERRORS, ERRORS, Limit, Offset, plain, project_in, session_in
-from inspector.api.auth import NotAllowed, project_of_caller
+from inspector.api.auth import RequestNotAllowed, project_of_caller
 from inspector.api.streaming import Reply, bad, reply_to
 from inspector.jobs.recounting import ensure_recounted
 from inspector.models import Session
@@ -100,8 +100,8 @@ api.add_router("", replays.router)
 api.add_router("", sweeps.router)
 
 
-@api.exception_handler(NotAllowed)
-def _not_allowed(request: HttpRequest, error: NotAllowed) -> HttpResponse:
+@api.exception_handler(RequestNotAllowed)
+def _not_allowed(request: HttpRequest, error: RequestNotAllowed) -> HttpResponse:
     return _problem(request, 403, str(error))
 
 

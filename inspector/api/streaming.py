@@ -9,7 +9,7 @@ from django.db import Error
 from inspector.ingest import live
 from inspector.models import Project
 from inspector.project.trouble import trouble_of
-from inspector.streams.machine import Conflict, Misfit, Refused
+from inspector.streams.machine import BatchRefused, LineConflict, Misfit
 from inspector.streams.messages import BadMessage, StreamMessage
 
 OK, BAD, CONFLICT, GONE = 200, 400, 409, 410  # HTTP status
@@ -26,9 +26,9 @@ def reply_to(project: Project, name: str, message: StreamMessage) -> Reply:
     """Store a batch, and say what became of it."""
     try:
         taken = live.take(project, name, message)
-    except Refused as error:
+    except BatchRefused as error:
         return refusal(error)
-    except live.Deleted as error:
+    except live.StreamDeleted as error:
         return Reply(GONE, {"error": f"{str(error)[:1].upper()}{str(error)[1:]}."})
     except (Error, OSError) as error:
         trouble = trouble_of(error)
@@ -46,10 +46,10 @@ def reply_to(project: Project, name: str, message: StreamMessage) -> Reply:
     return Reply(OK, body)
 
 
-def refusal(error: Refused) -> Reply:
+def refusal(error: BatchRefused) -> Reply:
     """409: other content under a known number or a line that does not fit those before it, at `index`, or a gap."""
     body: dict[str, Any] = {"error": f"{str(error)[:1].upper()}{str(error)[1:]}.", "expected": error.expected}
-    if isinstance(error, Conflict | Misfit):
+    if isinstance(error, LineConflict | Misfit):
         body["index"] = error.number
     return Reply(CONFLICT, body)
 

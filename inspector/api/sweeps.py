@@ -58,7 +58,7 @@ def _sweep(request: HttpRequest, sweep_id: UUID) -> Sweep:
     return row
 
 
-def _row(row: Sweep, progress: runs.Progress) -> dict[str, Any]:
+def _row(row: Sweep, progress: runs.SweepProgress) -> dict[str, Any]:
     return {
         "id": str(row.pk),
         "name": row.name,

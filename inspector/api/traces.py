@@ -20,7 +20,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.recordings.formats.otlp.protobuf import logs_request_of, request_of
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
-from inspector.api.auth import NotAllowed, project_of_caller
+from inspector.api.auth import RequestNotAllowed, project_of_caller
 from inspector.ingest import spans
 from inspector.project.trouble import trouble_of
 
@@ -53,7 +53,7 @@ def logs(request: HttpRequest) -> HttpResponse:
 def _stored(request: HttpRequest, of_protobuf: Callable[[bytes], dict[str, Any]]) -> HttpResponse:
     try:
         spans.store(project_of_caller(request), _body(request, of_protobuf))
-    except NotAllowed as error:
+    except RequestNotAllowed as error:
         return _answer(request, 403, str(error))
     except _Refused as error:
         return _answer(request, error.status, str(error))

@@ -32,7 +32,7 @@ class Provider:
 
 
 @dataclass(frozen=True)
-class Client:
+class CapturedAgent:
     """An agent. `variables` and `arguments` make it call the proxy instead; `warning` says, for the environment it is
     started in, why nothing may be captured."""
 
@@ -117,19 +117,19 @@ def _any_variables(addresses: Addresses) -> dict[str, str]:
 CLIENTS = {
     client.name: client
     for client in (
-        Client(
+        CapturedAgent(
             "claude",
             lambda environ: (Provider("anthropic", ANTHROPIC, "ANTHROPIC_BASE_URL"),),
             lambda addresses: {"ANTHROPIC_BASE_URL": addresses["anthropic"]},
             warning=_claude_warning,
         ),
-        Client(
+        CapturedAgent(
             "codex",
             _codex,
             lambda addresses: {},
             lambda addresses: ["-c", f"openai_base_url={json.dumps(addresses['openai'])}"],
         ),
-        Client(
+        CapturedAgent(
             "gemini",
             lambda environ: (
                 Provider("google", GEMINI, "GOOGLE_GEMINI_BASE_URL"),
@@ -140,14 +140,14 @@ CLIENTS = {
                 "CODE_ASSIST_ENDPOINT": addresses["code-assist"],
             },
         ),
-        Client("opencode", _all, _opencode),
-        Client(
+        CapturedAgent("opencode", _all, _opencode),
+        CapturedAgent(
             "pi",
             _pi,
             lambda addresses: {"CAPTURED_PROVIDERS": json.dumps(dict(addresses))},
             lambda addresses: ["--extension", str(PI_EXTENSION)],
         ),
-        Client("aider", _all, _any_variables),
+        CapturedAgent("aider", _all, _any_variables),
     )
 }
-ANY = Client("", _all, _any_variables)  # whatever else reads the usual variables
+ANY = CapturedAgent("", _all, _any_variables)  # whatever else reads the usual variables

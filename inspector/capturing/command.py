@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from inspector.capturing.clients import ANY, CLIENTS, Client
+from inspector.capturing.clients import ANY, CLIENTS, CapturedAgent
 from inspector.capturing.log import CaptureLog
 from inspector.capturing.proxy import Proxy, Upstream
 from inspector.watching.sending import Away, Changed, Server
@@ -74,7 +74,11 @@ def folder_of_captures() -> Path:
 
 
 async def _run(
-    command: list[str], client: Client, upstreams: dict[str, Upstream], log: CaptureLog, environ: Mapping[str, str]
+    command: list[str],
+    client: CapturedAgent,
+    upstreams: dict[str, Upstream],
+    log: CaptureLog,
+    environ: Mapping[str, str],
 ) -> int:
     addresses: dict[str, str] = {}
     async with AsyncExitStack() as proxies:
@@ -97,7 +101,7 @@ def _forward(process: asyncio.subprocess.Process, number: int) -> None:
         process.send_signal(number)
 
 
-def _environment(client: Client, addresses: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+def _environment(client: CapturedAgent, addresses: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """The agent's own, with the proxy's addresses; no other proxy may come before these."""
     names = ("NO_PROXY", "no_proxy")
     direct = {name: ",".join(filter(None, (environ.get(name), LOOPBACK))) for name in names}

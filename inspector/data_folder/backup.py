@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import Error, connection, transaction
 
 from guard_core import __version__
-from inspector.data_folder.owner import Refused
+from inspector.data_folder.owner import CommandRefused
 from inspector.models import Recording
 from inspector.models.recordings import STREAM, stored_at
 from inspector.project.trouble import DISK_FULL, trouble_of
@@ -30,7 +30,7 @@ ATTEMPTS = 3  # a recording that is deleted while the backup runs restarts it
 NO_PG_DUMP = "pg_dump is not installed here; it comes with PostgreSQL's client programs (Debian: postgresql-client)."
 
 
-class BackupFailed(Refused):
+class BackupFailed(CommandRefused):
     """Nothing was left at the target."""
 
 
@@ -150,17 +150,19 @@ def _postgres(folder: Path) -> Iterator[tuple[Path, list[Digests]]]:
 
 
 def load_dump(dump: Path) -> None:
-    """Bring a dump into the PostgreSQL database, which is empty: all of it or nothing. Raises Refused."""
+    """Bring a dump into the PostgreSQL database, which is empty: all of it or nothing. Raises CommandRefused."""
     program = shutil.which("pg_restore")
     if program is None:
-        raise Refused(NO_PG_DUMP.replace("pg_dump", "pg_restore"))
+        raise CommandRefused(NO_PG_DUMP.replace("pg_dump", "pg_restore"))
     if connection.introspection.table_names():
-        raise Refused("The database that DATABASE_URL names is not empty. Nothing was changed. Name an empty one.")
+        raise CommandRefused(
+            "The database that DATABASE_URL names is not empty. Nothing was changed. Name an empty one."
+        )
     database = str(connection.settings_dict["NAME"])
     command = [program, "--no-owner", "--exit-on-error", "--single-transaction", f"--dbname={database}", str(dump)]
     done = subprocess.run(command, env=_access(), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Refused(f"pg_restore failed: {' '.join(done.stderr.split())[:500]}. Nothing was changed.")
+        raise CommandRefused(f"pg_restore failed: {' '.join(done.stderr.split())[:500]}. Nothing was changed.")
 
 
 def _access() -> dict[str, str]:

@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from inspector.data_folder.durable import copy_sqlite, reading, sync_folder
-from inspector.data_folder.owner import FolderLocks, Refused, in_use
+from inspector.data_folder.owner import CommandRefused, FolderLocks, in_use
 from inspector.data_folder.restoring import finish_restoring
 from inspector.data_folder.sweeping import sweep_alone
 from inspector.data_folder.versions import is_outdated, refuse_newer
@@ -33,7 +33,7 @@ Applied = set[tuple[str, str]]  # migrations: app, name
 
 
 def open_folder() -> FolderLocks:
-    """Check the data folder, bring its database up to date and sweep it; its locks, shared. Raises Refused."""
+    """Check the data folder, bring its database up to date and sweep it; its locks, shared. Raises CommandRefused."""
     locks = FolderLocks(Path(settings.DATA_DIR))
     try:
         if locks.take_alone():
@@ -54,7 +54,7 @@ def open_folder() -> FolderLocks:
 
 
 def check() -> None:
-    """Raise Refused where the database is damaged or of a newer version. Nothing in the folder changes."""
+    """Raise CommandRefused where the database is damaged or of a newer version. Nothing in the folder changes."""
     if connection.vendor != "sqlite":
         refuse_newer(_folder(), MigrationRecorder(connection).applied_migrations())
         return
@@ -65,13 +65,13 @@ def check() -> None:
     try:
         refuse_newer(_folder(), read_database(path))
     except sqlite3.DatabaseError as error:
-        raise Refused(f"The database {path} is damaged ({error}). Nothing was changed. {_remedy()}") from None
+        raise CommandRefused(f"The database {path} is damaged ({error}). Nothing was changed. {_remedy()}") from None
 
 
 def _refuse_lost(database: Path) -> None:
-    """Raise Refused where recordings are there whose database is gone: a new one would be an empty list."""
+    """Raise CommandRefused where recordings are there whose database is gone: a new one would be an empty list."""
     if any(Path(settings.RECORDINGS_DIR).glob("??/*")):
-        raise Refused(
+        raise CommandRefused(
             f"The data folder {settings.DATA_DIR} holds recordings, but its {database.name} is missing or empty. "
             f"Nothing was changed. {_remedy()} If it is in PostgreSQL, set DATABASE_URL; to start empty, choose "
             "another folder with DATA_DIR."
@@ -101,14 +101,14 @@ def read_database(path: Path) -> Applied:
 
 def _upgrade_beside(folder: Path) -> None:
     """PostgreSQL is upgraded while workers of a team run, which may be of the version before until they are replaced.
-    Raises Refused on SQLite."""
+    Raises CommandRefused on SQLite."""
     if connection.vendor == "sqlite" and is_outdated():
-        raise Refused(f"The database must be upgraded, while no other process uses it. {in_use(folder)}")
+        raise CommandRefused(f"The database must be upgraded, while no other process uses it. {in_use(folder)}")
     upgrade()
 
 
 def upgrade() -> None:
-    """Apply what the database has not seen yet, with a copy before. Raises Refused where that fails."""
+    """Apply what the database has not seen yet, with a copy before. Raises CommandRefused where that fails."""
     if is_outdated():
         with _one_at_a_time():
             _upgrade()
@@ -139,7 +139,7 @@ def _upgrade() -> None:
     except Exception as error:
         reason = " ".join(str(error).split())
         way_back = f"A copy of the database from before is {copy}. {restore_words(copy)}" if copy else ""
-        raise Refused(f"The database could not be upgraded ({reason}). {way_back}".strip()) from error
+        raise CommandRefused(f"The database could not be upgraded ({reason}). {way_back}".strip()) from error
     if copy is not None:
         os.rename(copy, copy.with_name(copy.name.replace(UPGRADING, COPY)))
         for old in copies()[KEPT_COPIES:]:
@@ -168,7 +168,7 @@ def _copy_database() -> Path | None:
         sync_folder(folder)
     except (OSError, sqlite3.Error) as error:
         unfinished.unlink(missing_ok=True)
-        raise Refused(
+        raise CommandRefused(
             f"The copy of the database that precedes an upgrade cannot be written to {folder} ({error}). Nothing was "
             "changed. Make room there."
         ) from error

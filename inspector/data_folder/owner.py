@@ -25,7 +25,7 @@ PATIENCE = 2.0  # seconds that the last process of a killed server may take to e
 LOOK_EVERY = 0.05
 
 
-class Refused(Exception):
+class CommandRefused(Exception):
     """A command does not begin, and changed nothing; the text is for a person."""
 
 
@@ -63,43 +63,43 @@ class FolderLocks:
         return _try_lock(self._folder_file, fcntl.LOCK_EX)
 
     def share(self) -> None:
-        """Let others use the folder at the same time. Raises Refused where a command keeps it for itself."""
+        """Let others use the folder at the same time. Raises CommandRefused where a command keeps it for itself."""
         if not _lock(self._folder_file, fcntl.LOCK_SH):
-            raise Refused(in_use(self.folder))
+            raise CommandRefused(in_use(self.folder))
 
     def serve(self, holder: Holder) -> None:
-        """Be the one server of the folder. Raises Refused, which says who is."""
+        """Be the one server of the folder. Raises CommandRefused, which says who is."""
         file = os.open(self.folder / SERVER_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         self.files = (*self.files, file)
         if not _lock(file, fcntl.LOCK_EX):
-            raise Refused(in_use(self.folder))
+            raise CommandRefused(in_use(self.folder))
         os.ftruncate(file, 0)
         os.pwrite(file, msgspec.json.encode(holder), 0)
 
 
 def alone(folder: Path) -> FolderLocks:
-    """The folder for this process alone. Raises Refused, which says who uses it."""
+    """The folder for this process alone. Raises CommandRefused, which says who uses it."""
     refuse_served(folder)
     locks = FolderLocks(folder)
     if locks.take_alone():
         return locks
     locks.close()
-    raise Refused(in_use(folder))
+    raise CommandRefused(in_use(folder))
 
 
 def beside(folder: Path) -> FolderLocks:
-    """The folder, shared with its other users. Raises Refused where a command has it for itself."""
+    """The folder, shared with its other users. Raises CommandRefused where a command has it for itself."""
     locks = FolderLocks(folder)
     locks.share()
     return locks
 
 
 def refuse_served(folder: Path) -> None:
-    """Raise Refused where a server runs on the folder; the server is left alone."""
+    """Raise CommandRefused where a server runs on the folder; the server is left alone."""
     end = time.monotonic() + PATIENCE
     while serving(folder):
         if time.monotonic() > end:
-            raise Refused(in_use(folder))
+            raise CommandRefused(in_use(folder))
         time.sleep(LOOK_EVERY)
 
 

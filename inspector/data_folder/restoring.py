@@ -26,7 +26,7 @@ from django.db import connection
 
 from inspector.data_folder.backup import CONTENTS, DUMP, SQLITE, load_dump
 from inspector.data_folder.durable import copy_sqlite, reading, sync_folder
-from inspector.data_folder.owner import Refused
+from inspector.data_folder.owner import CommandRefused
 from inspector.data_folder.versions import refuse_newer
 from inspector.models.recordings import STREAM, WAL, stored_at
 
@@ -54,7 +54,7 @@ class Restored:
 def restore(file: Path, *, replace: bool, only_check: bool = False) -> Restored:
     """Put a backup, or a copy of an SQLite database, in the place of what the data folder holds.
 
-    The caller has the folder alone, unless it only checks. Raises Refused, with nothing changed.
+    The caller has the folder alone, unless it only checks. Raises CommandRefused, with nothing changed.
     """
     folder = Path(settings.DATA_DIR)
     if not (only_check or replace):
@@ -116,7 +116,7 @@ def _refuse_used(folder: Path) -> None:
         except sqlite3.Error:  # damaged, or another program's
             used = True
     if used:
-        raise Refused(
+        raise CommandRefused(
             f"The data folder {folder} holds recordings already; nothing was changed. Choose an empty one with "
             "DATA_DIR, or move its contents aside with --replace."
         )
@@ -132,7 +132,7 @@ def _unpacked(file: Path, folder: Path) -> Iterator[tuple[Path, Restored]]:
         (staging / RECORDINGS).mkdir(mode=0o700)
         yield staging, _take_copy(file, staging, folder) if is_copy else _take_archive(file, staging)
     except OSError as error:
-        raise Refused(
+        raise CommandRefused(
             f"The backup cannot be restored: {error.strerror}: {error.filename or folder}. Nothing was changed."
         ) from None
     finally:
@@ -148,16 +148,16 @@ def _take_archive(file: Path, staging: Path) -> Restored:
         with tarfile.open(file, "r:") as archive:
             for member in archive:
                 if not (member.isreg() and MEMBER.fullmatch(member.name)) or member.name in digests:
-                    raise Refused(
+                    raise CommandRefused(
                         f"{file} is not a backup of this program: it holds {member.name!r}. Nothing was changed."
                     )
                 content = archive.extractfile(member)
                 assert content is not None
                 digests[member.name] = _write(content, staging / member.name)
     except tarfile.TarError as error:
-        raise Refused(f"{file} is not a backup, or a damaged one ({error}). Nothing was changed.") from None
+        raise CommandRefused(f"{file} is not a backup, or a damaged one ({error}). Nothing was changed.") from None
     if CONTENTS not in digests:  # the last that a backup writes
-        raise Refused(f"{file} is cut off or damaged after {len(digests):,} files. Nothing was changed.")
+        raise CommandRefused(f"{file} is cut off or damaged after {len(digests):,} files. Nothing was changed.")
     contents = _contents(file, staging / CONTENTS)
     _refuse_other_database(file, contents["database"])
     findings = [*_damaged_database(staging, contents, digests), *_damaged_recordings(digests)]
@@ -170,7 +170,7 @@ def _take_archive(file: Path, staging: Path) -> Restored:
         findings.append(f"{len(recordings):,} recordings in place of {contents['recordings']:,}")
     if findings:
         more = f" and {len(findings) - NAMED:,} more" if len(findings) > NAMED else ""
-        raise Refused(f"{file} is damaged: {'; '.join(findings[:NAMED])}{more}. Nothing was changed.")
+        raise CommandRefused(f"{file} is damaged: {'; '.join(findings[:NAMED])}{more}. Nothing was changed.")
     size = sum((staging / name).stat().st_size for name in digests if name.startswith(RECORDINGS))
     (staging / CONTENTS).unlink()
     return Restored(len(recordings), size)
@@ -197,14 +197,16 @@ def _contents(file: Path, path: Path) -> dict[str, Any]:
             return dict(contents)
     except (ValueError, KeyError, TypeError):
         pass
-    raise Refused(f"{file} is damaged: {CONTENTS} does not say what it holds. Nothing was changed.")
+    raise CommandRefused(f"{file} is damaged: {CONTENTS} does not say what it holds. Nothing was changed.")
 
 
 def _refuse_other_database(file: Path, name: str) -> None:
     if name == DUMP and connection.vendor != "postgresql":
-        raise Refused(f"{file} holds a PostgreSQL database: set DATABASE_URL to an empty one. Nothing was changed.")
+        raise CommandRefused(
+            f"{file} holds a PostgreSQL database: set DATABASE_URL to an empty one. Nothing was changed."
+        )
     if name == SQLITE and connection.vendor != "sqlite":
-        raise Refused(
+        raise CommandRefused(
             f"{file} holds an SQLite database: restore it without DATABASE_URL, then use move_to_postgres. Nothing was "
             "changed."
         )
@@ -220,7 +222,7 @@ def _damaged_database(staging: Path, contents: dict[str, Any], digests: dict[str
 
 
 def _unsound(database: Path) -> list[str]:
-    """What is wrong with an SQLite database. Raises Refused for one of a newer version."""
+    """What is wrong with an SQLite database. Raises CommandRefused for one of a newer version."""
     try:
         with closing(sqlite3.connect(database)) as opened:
             (finding,) = opened.execute("PRAGMA integrity_check(1)").fetchone()
@@ -255,7 +257,7 @@ def _take_copy(file: Path, staging: Path, folder: Path) -> Restored:
     except sqlite3.Error as error:
         findings = [str(error)]
     if findings:
-        raise Refused(f"{file} is damaged: {'; '.join(findings)}. Nothing was changed.")
+        raise CommandRefused(f"{file} is damaged: {'; '.join(findings)}. Nothing was changed.")
     with closing(sqlite3.connect(staging / SQLITE)) as opened:
         places = _named_recordings(opened)
     sizes = {place: _link(folder / RECORDINGS / place, staging / RECORDINGS / place) for place in places}

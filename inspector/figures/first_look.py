@@ -14,7 +14,7 @@ POINTS = 400  # of the line; the largest call of each group is kept
 WIDTH, HEIGHT = 880, 220  # of the drawing box
 
 
-class Look(msgspec.Struct, frozen=True):
+class StoredLook(msgspec.Struct, frozen=True):
     """What is stored of a first look."""
 
     trend: Trend
@@ -25,26 +25,26 @@ class Look(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Picture:
+class LookPicture:
     """A look, drawn."""
 
-    look: Look
+    look: StoredLook
     drawn: Sparkline
 
 
-def look_of(first: FirstLook, window: int, *, whole: bool = False) -> Look:
+def look_of(first: FirstLook, window: int, *, whole: bool = False) -> StoredLook:
     """A first look in few points. `window`: tokens."""
     tokens = np.array(first.prompt_tokens, dtype=np.int64)
     fired = np.zeros(len(tokens), dtype=np.int64)
     fired[list(first.compactions)] = 1
     over = (tokens > window).astype(np.int64)
     shown = trend(tokens, fired, over, threshold=0, window=window, points=POINTS)
-    return Look(shown, len(tokens), int(tokens.max(initial=0)), len(first.compactions), whole)
+    return StoredLook(shown, len(tokens), int(tokens.max(initial=0)), len(first.compactions), whole)
 
 
-def picture(stored: str) -> Picture | None:
+def picture(stored: str) -> LookPicture | None:
     """The picture of a stored look; None where there is none."""
     if not stored:
         return None
-    look = msgspec.json.decode(stored, type=Look)
-    return Picture(look, sparkline(look.trend, WIDTH, HEIGHT))
+    look = msgspec.json.decode(stored, type=StoredLook)
+    return LookPicture(look, sparkline(look.trend, WIDTH, HEIGHT))

@@ -18,7 +18,7 @@ MOST_TICKS = 5
 
 
 @dataclass(frozen=True)
-class Path:
+class PicturePath:
     """A line or a row of marks: path data, the class that gives its colour, and its name in the key."""
 
     kind: str
@@ -43,7 +43,7 @@ class Word:
 class Picture:
     """A drawing whose lines are in units of WIDTH by HEIGHT; `left` and `right` are the words below its edges."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[PicturePath, ...]
     axis: tuple[Word, ...]
     levels: tuple[Word, ...]
     left: str

@@ -1,7 +1,7 @@
 """Files that belong together: a database with its write-ahead log, and what agents keep next to their transcripts.
 
     arranged([("a", "state.db"), ("a", "state.db-wal"), ("a/tool-results", "x.txt")])
-    -> [Unit(0, wal=1), Unit(2, aside="…")]
+    -> [ImportUnit(0, wal=1), ImportUnit(2, aside="…")]
 
 Decided by name and folder alone, before a byte is read. `add` then imports one of them.
 """
@@ -22,7 +22,7 @@ STORED = ("ses_", "msg_", "prt_")  # how the files of OpenCode's storage folder 
 Place = tuple[str, str]  # folder ("" for a file that was named by itself), name
 
 
-class Unit(NamedTuple):
+class ImportUnit(NamedTuple):
     """One file to import, or to leave aside with a reason. Numbers are places in the list of files."""
 
     file: int
@@ -40,14 +40,14 @@ class ImportOutcome(NamedTuple):
     refused: str = ""
 
 
-def arranged(files: Sequence[Place]) -> list[Unit]:
+def arranged(files: Sequence[Place]) -> list[ImportUnit]:
     """What is one recording, in the order of the files."""
     number = {place: index for index, place in enumerate(files)}
     units = []
     for index, (folder, name) in enumerate(files):
         if name.endswith(WAL) and (folder, name.removesuffix(WAL)) in number:
             continue  # it comes with its database
-        units.append(Unit(index, number.get((folder, name + WAL)), _reason(folder, name)))
+        units.append(ImportUnit(index, number.get((folder, name + WAL)), _reason(folder, name)))
     return units
 
 

@@ -30,16 +30,26 @@ from guard_core.windows.models import main_model
 from guard_core.windows.window_evidence import WindowJudgement, judge_session
 from inspector.ingest.continuation import Continuation
 from inspector.ingest.growth import LEAST_STORED, Added, StoredBeginning
-from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Progress, Read, ReaderMessage
+from inspector.ingest.reading.messages import (
+    Begin,
+    Done,
+    EarlyEventsCut,
+    End,
+    EventBatch,
+    LookMessage,
+    Read,
+    ReaderMessage,
+    ReadingProgress,
+)
 from inspector.ingest.reading.process import read_in_process
-from inspector.ingest.reading.reader import Options, read_here
+from inspector.ingest.reading.reader import ReadingOptions, read_here
 from inspector.ingest.unchanged import Reading
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
 from inspector.models.windows import stated_window
 from inspector.storage import convert, explanations, search
 from inspector.storage.counts import ToolCount, session_counts
-from inspector.storage.texts import StoredTexts, Writer
+from inspector.storage.texts import StoredTexts, TextWriter
 
 OWN_PROCESS_FROM = 4 * 2**20  # bytes; a smaller file is read in the time in which a process starts
 PACKED = (GZIP_MAGIC, ZIP_MAGIC)
@@ -125,7 +135,7 @@ ReadSession = CountedSession | LongerSession | SameSession
 def count_file(
     continuation: Continuation,
     watch: Watcher,
-    options: Options,
+    options: ReadingOptions,
     *,
     own_process_from: int = OWN_PROCESS_FROM,
     meanwhile: Callable[[], object],
@@ -183,15 +193,15 @@ class _Intake:
 
     def take(self, message: ReaderMessage) -> None:
         match message:
-            case Progress():
+            case ReadingProgress():
                 self._watch.reading(message.done, message.total)
-            case Batch() if self._writer is not None:
+            case EventBatch() if self._writer is not None:
                 self._add(self._writer, message)
             case Read():
                 self._watch.read(message.events)
-            case Look():
+            case LookMessage():
                 self._watch.look(message.first)
-            case Cut() if self._writer is not None:
+            case EarlyEventsCut() if self._writer is not None:
                 self._cut(self._writer, message.count)
             case Begin():
                 self._close()
@@ -211,15 +221,15 @@ class _Intake:
             raise EOFError("the reader ended before the file did")
         return self._done
 
-    def _add(self, writer: Writer, message: Batch) -> None:
+    def _add(self, writer: TextWriter, message: EventBatch) -> None:
         for batch in [message] if self._reading is None else self._reading.hold(message):
             self._write(writer, batch)
 
-    def _write(self, writer: Writer, batch: Batch) -> None:
+    def _write(self, writer: TextWriter, batch: EventBatch) -> None:
         covered = self._beginning is not None and self._beginning.covers(batch)
         (writer.skip if covered else writer.add)(batch)
 
-    def _next_writer(self, begun: Begin) -> Writer:
+    def _next_writer(self, begun: Begin) -> TextWriter:
         """A session that continues a stored one has its events numbered when it takes their place."""
         place = len(self.counted), begun.format, begun.source_id
         waits = self._continuation.may_extend(*place)
@@ -230,14 +240,14 @@ class _Intake:
         self._beginning = StoredBeginning.of(candidate)
         return self._new_writer(None if waits else self._continuation.recording)
 
-    def _new_writer(self, recording: Recording | None) -> Writer:
+    def _new_writer(self, recording: Recording | None) -> TextWriter:
         self._tally = _Tally()
-        return Writer(recording, self._pool, each=self._count, stored=self._watch.stored)
+        return TextWriter(recording, self._pool, each=self._count, stored=self._watch.stored)
 
     def _count(self, event: Event) -> None:
         self._tally.add(event)
 
-    def _cut(self, writer: Writer, count: int) -> None:
+    def _cut(self, writer: TextWriter, count: int) -> None:
         self._reading = None
         self._watch.again(writer.settle() - count)
         if count == 0 or writer.row is None:  # the row stays behind, with those of imports that did not end well

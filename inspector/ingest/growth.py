@@ -17,7 +17,7 @@ from guard_core.events import Event
 from guard_core.ledger import fixed_of
 from guard_core.sessions import ModelCall
 from guard_core.sessions import Session as CoreSession
-from inspector.ingest.reading.messages import Batch
+from inspector.ingest.reading.messages import EventBatch
 from inspector.models import Session
 from inspector.storage import chunks, convert
 from inspector.storage.contents import unpacked
@@ -53,7 +53,7 @@ class StoredBeginning:
             return None
         return cls(row)
 
-    def covers(self, batch: Batch) -> bool:
+    def covers(self, batch: EventBatch) -> bool:
         """Is all of the next batch stored already, and everything before it."""
         start, self._count = self._count, self._count + len(batch.keys)
         if not self._repeats:
@@ -79,7 +79,7 @@ class StoredBeginning:
         more = session.calls[stored:]
         return Added(self.row, session, self._events, more) if self._events or more else None
 
-    def _has(self, batch: Batch, start: int, stop: int) -> bool:
+    def _has(self, batch: EventBatch, start: int, stop: int) -> bool:
         count, place = stop - start, slice(8 * start, 8 * stop)
         return (
             batch.keys[:count] == convert.stored_keys(self.row, start, stop)
@@ -88,7 +88,7 @@ class StoredBeginning:
             and tuple(batch.source_ids[:count]) == self._marks.source_ids[start:stop]
         )
 
-    def _take(self, batch: Batch, first: int) -> None:
+    def _take(self, batch: EventBatch, first: int) -> None:
         lines = np.frombuffer(batch.lines, dtype="<i8").tolist()
         moments = np.frombuffer(batch.timestamps, dtype="<f8").tolist()
         for place in range(first, len(batch.keys)):

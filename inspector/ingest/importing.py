@@ -25,8 +25,8 @@ from inspector.ingest import archives
 from inspector.ingest.continuation import Continuation
 from inspector.ingest.counting import OWN_PROCESS_FROM, LongerSession, ReadSession, SameSession, count_file
 from inspector.ingest.reading.messages import Done
-from inspector.ingest.reading.reader import BATCH, Options
-from inspector.ingest.submitting import IMPORTS, Cancelled, Report, end, may_be_here
+from inspector.ingest.reading.reader import BATCH, ReadingOptions
+from inspector.ingest.submitting import IMPORTS, Cancelled, ImportReport, end, may_be_here
 from inspector.ingest.unpacking import add_all, own_folder
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs import hints
@@ -51,7 +51,7 @@ ARCHIVE = "zip"  # the format of an archive that is none itself
 READING = 15  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
 
 
-class Pace(NamedTuple):
+class ImportPace(NamedTuple):
     """What an import does at a time, and from what size on it is a long one."""
 
     report_every: float = 0.1  # seconds between two notes of progress
@@ -61,23 +61,25 @@ class Pace(NamedTuple):
     purged_at_once: int = 2_000  # events; a fraction of a second
 
 
-PACE = Pace()
+PACE = ImportPace()
 
 
 TITLE_CHARS, SHOWN_ID = 200, 8  # of a row, and of the name that an agent gave a session
 TRIED_LENIENTLY = 1_000_000  # bytes of a damaged file that is read once more, in some hundredths of a second
 
 
-def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, Pace], Watch] | None = None) -> None:
+def run_import(
+    job_id: str, pace: ImportPace = PACE, watching: Callable[[Import, str, ImportPace], ImportWatch] | None = None
+) -> None:
     """Read the file and store what is in it. Does nothing when another worker has the import.
 
-    `watching` makes another Watch, which may see more of it or end it.
+    `watching` makes another ImportWatch, which may see more of it or end it.
     """
     lease = IMPORTS.take(job_id)
     if not lease:
         return
     job = Import.unscoped.select_related("recording").get(pk=job_id)
-    watch = (watching or Watch)(job, lease, pace)
+    watch = (watching or ImportWatch)(job, lease, pace)
     if not may_be_here(job):
         _leave_to_others(job, watch)
         return
@@ -105,7 +107,7 @@ def run_import(job_id: str, pace: Pace = PACE, watching: Callable[[Import, str, 
     _clean_up(watch)
 
 
-def _leave_to_others(job: Import, watch: Watch) -> None:
+def _leave_to_others(job: Import, watch: ImportWatch) -> None:
     """Have an import wait for a worker that has its bytes; one that has waited for too long fails."""
     if timezone.now() > job.created + AWAITED_FOR:
         watch.end(Import.State.FAILED, message=NO_WORKER)
@@ -114,7 +116,7 @@ def _leave_to_others(job: Import, watch: Watch) -> None:
     hints.send(job.pk)
 
 
-def _clean_up(watch: Watch) -> None:
+def _clean_up(watch: ImportWatch) -> None:
     """Take away what was stored on the way: at once where it is little, else behind the imports that wait."""
     if watch.left:
         deleting.purge_soon()
@@ -126,10 +128,10 @@ def _clean_up(watch: Watch) -> None:
         deleting.purge_soon()
 
 
-class Watch:
+class ImportWatch:
     """Progress of one import: notes it now and then, keeps the lease, sees a cancel."""
 
-    def __init__(self, job: Import, lease: str, pace: Pace = PACE) -> None:
+    def __init__(self, job: Import, lease: str, pace: ImportPace = PACE) -> None:
         self.job, self.lease, self.pace = job, lease, pace
         self.started = time.monotonic()
         self.noted = self.started
@@ -185,7 +187,7 @@ class Watch:
     def end(self, state: str, **more: Any) -> None:
         end(self._mine(), self.job, state, **more)
 
-    def close(self, report: Report) -> None:
+    def close(self, report: ImportReport) -> None:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
         text = msgspec.json.encode(report).decode()
         state = Import.State.DONE
@@ -203,7 +205,7 @@ class Watch:
         hints.send(self.job.pk)
 
 
-def _fail(watch: Watch, error: GuardError) -> None:
+def _fail(watch: ImportWatch, error: GuardError) -> None:
     line = error.line if isinstance(error, RecordingError) else None
     column = error.column if isinstance(error, RecordingError) else None
     text = error.reason if isinstance(error, RecordingError) else str(error)
@@ -225,11 +227,11 @@ def _leaves_nothing(recording: Recording | None) -> bool:
         return True
 
 
-def _do(job: Import, watch: Watch) -> None:
+def _do(job: Import, watch: ImportWatch) -> None:
     return _take_apart(job, watch) if job.unpacks else _read_and_store(job, watch)
 
 
-def _take_apart(job: Import, watch: Watch) -> None:
+def _take_apart(job: Import, watch: ImportWatch) -> None:
     """Add the files of an archive, which is not needed any more once all of them are on the disk."""
     recording = _present(job)
     with own_folder(job, watch.lease) as folder:
@@ -238,7 +240,9 @@ def _take_apart(job: Import, watch: Watch) -> None:
         members = add_all(job, watch.lease, files, watch.reading)
     seconds = round(time.monotonic() - watch.started, 3)
     with synced_commits():
-        watch.close(Report(ARCHIVE, "ZIP archive", {}, 0, 0, {}, 0, seconds=seconds, reading=READING, members=members))
+        watch.close(
+            ImportReport(ARCHIVE, "ZIP archive", {}, 0, 0, {}, 0, seconds=seconds, reading=READING, members=members)
+        )
     drop_unused(recording.pk)
 
 
@@ -251,11 +255,11 @@ def _present(job: Import) -> Recording:
     return job.recording
 
 
-def _read_and_store(job: Import, watch: Watch) -> None:
+def _read_and_store(job: Import, watch: ImportWatch) -> None:
     recording = _present(job)
     continuation = Continuation(recording)
     look = partial(_look_first, recording, watch)
-    options = Options(str(recording.path), job.strict, job.window, batch=watch.pace.batch)
+    options = ReadingOptions(str(recording.path), job.strict, job.window, batch=watch.pace.batch)
     done, counted = count_file(
         continuation, watch, options, own_process_from=watch.pace.own_process_from, meanwhile=look
     )
@@ -299,7 +303,7 @@ def _distinguish(rows: list[Session]) -> None:
             Session.objects.row(row).update(title=f"{row.title[:room]} · {row.source_id[:SHOWN_ID]}")
 
 
-def _look_first(recording: Recording, watch: Watch) -> None:
+def _look_first(recording: Recording, watch: ImportWatch) -> None:
     """A chart to look at while a large file is read. No error ends here: the reading reports what is wrong."""
     spans = SpanBatch.objects.of(recording.project_id).filter(recording=recording)
     if recording.size < watch.pace.look_first_from or spans.exists():
@@ -312,11 +316,11 @@ def _look_first(recording: Recording, watch: Watch) -> None:
         watch.look(first, whole=False)
 
 
-def _report(done: Done, counted: list[ReadSession], watch: Watch) -> Report:
+def _report(done: Done, counted: list[ReadSession], watch: ImportWatch) -> ImportReport:
     notes = done.notes
     facts = msgspec.structs.asdict(done.facts)
     facts.pop("format")
-    return Report(
+    return ImportReport(
         format=done.format,
         label=recordings.LABELS.get(done.format, done.format),
         facts=facts,

@@ -24,7 +24,7 @@ from guard_core.errors import DamagedRecording, GuardError
 from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.recordings.formats.native import NAME
-from guard_core.recordings.formats.native.growing import CALLS, EVENTS, Entry, Growth, entry_of
+from guard_core.recordings.formats.native.growing import CALLS, EVENTS, LinesSoFar, NativeLine, entry_of
 from guard_core.recordings.formats.native.growing import session_of as session_of_entries
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.counting import CountedSession, counted
@@ -50,7 +50,7 @@ SETTLED = timedelta(seconds=5)  # after the last batch: what is not taken over b
 APPENDED = (EVENTS, CALLS)
 
 
-class Deleted(Exception):
+class StreamDeleted(Exception):
     """The session of a stream was deleted by a person."""
 
 
@@ -62,7 +62,7 @@ class Taken(NamedTuple):
 
 
 def take(project: Project, name: str, message: StreamMessage) -> Taken:
-    """Store a batch, then take it over into its session. Raises machine.Refused and Deleted."""
+    """Store a batch, then take it over into its session. Raises machine.BatchRefused and StreamDeleted."""
     if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
         _check_not_purged(project, name)
         return Taken(Acknowledgement(0, 0, 0), None)  # who only asks how far a stream is begins none
@@ -101,7 +101,7 @@ def lines_of(stream: Stream, start: int = 0) -> Iterator[bytes]:
 
 
 def apply(
-    stream: Stream, row: Session | None, new: Sequence[Entry] | None = None, *, at_once: bool = True
+    stream: Stream, row: Session | None, new: Sequence[NativeLine] | None = None, *, at_once: bool = True
 ) -> Session | None:
     """Take over into the session, which has this `row`, what is stored and not in it (`new`, where the caller knows
     it); None where a job does that. Raises GuardError."""
@@ -148,7 +148,7 @@ def resume() -> None:
 class _Lines:
     """The lines of a locked stream, as the state machine sees them; `entries` are what those of the batch hold."""
 
-    def __init__(self, stream: Stream, entries: Sequence[Entry]) -> None:
+    def __init__(self, stream: Stream, entries: Sequence[NativeLine]) -> None:
         self.stream, self.entries = stream, entries
         self.changed: dict[str, Any] = {}  # columns of the stream, to be stored
 
@@ -165,7 +165,7 @@ class _Lines:
         return known
 
     def add(self, first: int, lines: Sequence[bytes]) -> None:
-        growth = decode(bytes(self.stream.growth), Growth, "stream")
+        growth = decode(bytes(self.stream.growth), LinesSoFar, "stream")
         for number, entry in enumerate(self.entries[-len(lines) :], first):
             try:
                 growth = growth.take(entry)
@@ -189,7 +189,7 @@ class _Lines:
 
 def _locked(project: Project, name: str) -> tuple[Stream, Session | None]:
     """The stream of a name, made where there is none, with its row locked until the end of the transaction; and its
-    session, where it has one. Raises Deleted."""
+    session, where it has one. Raises StreamDeleted."""
     streams = Stream.objects.of(project).select_related("recording").select_for_update(of=("self",)).filter(name=name)
     stream = streams.first()
     if stream is None:
@@ -199,13 +199,13 @@ def _locked(project: Project, name: str) -> tuple[Stream, Session | None]:
     if row is None:
         _check_not_purged(project, name)
     elif row.deleted is not None:
-        raise Deleted("the session of this stream was deleted; begin another stream")
+        raise StreamDeleted("the session of this stream was deleted; begin another stream")
     return stream, row
 
 
 def _check_not_purged(project: Project, name: str) -> None:
     if PurgedStream.objects.of(project).filter(digest=PurgedStream.digest_of(name)).exists():
-        raise Deleted(
+        raise StreamDeleted(
             f"the session of this stream was deleted for good; its name is free again {PURGED_FOR.days} days after that"
         )
 
@@ -218,7 +218,7 @@ def forget_purged() -> None:
 def _begin(project: Project, name: str) -> None:
     key = f"{STREAM}{uuid4().hex}"
     recording = Recording.objects.of(project).create(sha256=key, name=name, size=0, format=NAME)
-    values = {"recording": recording, "growth": encode(Growth()), "heard": Now()}
+    values = {"recording": recording, "growth": encode(LinesSoFar()), "heard": Now()}
     _, is_new = Stream.objects.of(project).get_or_create(name=name, defaults=values)
     if not is_new:  # two first batches at once
         recording.delete()
@@ -231,7 +231,7 @@ def _is_mine(stream: Stream) -> bool:
 
 
 def _tried(
-    stream: Stream, row: Session | None, new: Sequence[Entry] | None = None, *, at_once: bool = True
+    stream: Stream, row: Session | None, new: Sequence[NativeLine] | None = None, *, at_once: bool = True
 ) -> Session | None:
     """The session with what is stored; what fails is noted, for its lines are safe."""
     try:
@@ -248,7 +248,7 @@ def _tried(
     return None
 
 
-def _entries(stream: Stream, start: int) -> list[Entry]:
+def _entries(stream: Stream, start: int) -> list[NativeLine]:
     """What the lines from `start` on hold."""
     return [entry_of(msgspec.json.decode(line)) for line in lines_of(stream, start)]
 

@@ -51,7 +51,7 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     refused: str = ""
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class ImportReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an import reports to the user, apart from the sessions themselves."""
 
     format: str
@@ -61,7 +61,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     folded: int
     skipped: dict[str, int]
     problem_count: int
-    problems: tuple[recordings.Problem, ...] = ()
+    problems: tuple[recordings.FileProblem, ...] = ()
     sessions: tuple[str, ...] = ()
     known: tuple[str, ...] = ()  # sessions that were here already
     extended: tuple[str, ...] = ()  # those of them that are longer now
@@ -106,9 +106,9 @@ def sessions_of(job: Import) -> QuerySet[Session]:
     return Session.objects.of(job.project_id).filter(pk__in=report.sessions if report else (), ordinal__gte=0)
 
 
-def report_of(job: Import) -> Report | None:
+def report_of(job: Import) -> ImportReport | None:
     """The report of an import that has ended; None before."""
-    return msgspec.json.decode(job.report, type=Report) if job.report else None
+    return msgspec.json.decode(job.report, type=ImportReport) if job.report else None
 
 
 def only_session_of(job: Import) -> Session | None:

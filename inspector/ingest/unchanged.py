@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 
 from inspector.ingest.growth import LEAST_STORED
-from inspector.ingest.reading.messages import Batch
+from inspector.ingest.reading.messages import EventBatch
 from inspector.models import Session
 from inspector.models.sessions import ENGINE
 
@@ -25,10 +25,10 @@ class Reading:
     def __init__(self, stored: dict[bytes, Session]) -> None:
         self._stored = stored
         self._sum = hashlib.sha256(ENGINE.encode())
-        self._held: list[Batch] = []
+        self._held: list[EventBatch] = []
         self._events = 0
 
-    def hold(self, batch: Batch) -> list[Batch]:
+    def hold(self, batch: EventBatch) -> list[EventBatch]:
         """Take the next batch; those that are to be stored now."""
         for part in (*batch.keys, batch.lines, batch.timestamps, "\0".join(batch.source_ids).encode()):
             self._sum.update(len(part).to_bytes(8, "little") + part)
@@ -38,7 +38,7 @@ class Reading:
             self._stored = {}
         return [] if self._stored else self.let_go()
 
-    def let_go(self) -> list[Batch]:
+    def let_go(self) -> list[EventBatch]:
         """The batches that are held."""
         held, self._held = self._held, []
         return held

@@ -34,8 +34,8 @@ from inspector.storage import convert
 from inspector.storage.estimates import (
     COLUMNS,
     LONG_EVENTS,
+    EstimationResult,
     Points,
-    Result,
     counts_of,
     packed_counts,
     packed_result,
@@ -103,7 +103,7 @@ def _work_on(session: Session, look_every: float) -> None:
             return
         log.exception("the tokens of session %s cannot be counted", session.pk)
         words = str(error)[:1_000] if isinstance(error, GuardError) else OUR_MISTAKE
-        mine.update(result=packed_result(Result(error=words)))
+        mine.update(result=packed_result(EstimationResult(error=words)))
 
 
 def _is_current(state: Estimate) -> bool:
@@ -212,11 +212,11 @@ def _search_settings(session: Session, state: Estimate) -> None:
 # ---- measuring
 
 
-def _measured(session: Session, state: Estimate, look: _Look) -> Result:
+def _measured(session: Session, state: Estimate, look: _Look) -> EstimationResult:
     convert.ensure_current(session)
     ledger = convert.load_ledger(session)
     if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
-        return Result()
+        return EstimationResult()
     columns, parts = counts_of(state.tokenizer or b""), _under_way.of(session)
     forecasts = parts("forecast", lambda: forecast(ledger, look))
     between = parts("interpolation", lambda: interpolate(ledger, each=look))
@@ -232,7 +232,7 @@ def _measured(session: Session, state: Estimate, look: _Look) -> Result:
             _TOKENIZERS.use(column)
         estimators[name] = given_errors(ledger, request_counts(head, ledger, COUNTERS[name], columns[column]))
     observed = observe(session)
-    return Result(
+    return EstimationResult(
         forecast=forecasts,
         interpolated=between.overall,
         between=between.between,
@@ -247,14 +247,14 @@ def _measured(session: Session, state: Estimate, look: _Look) -> Result:
     )
 
 
-class Parts:
+class MeasuredParts:
     """The parts of one measurement that are done, so that one which makes way for an import repeats only the last."""
 
     def __init__(self) -> None:
         self._key: tuple[Any, int] | None = None
         self._done: dict[str, Any] = {}
 
-    def of(self, session: Session) -> Parts:
+    def of(self, session: Session) -> MeasuredParts:
         """The parts of this session; those of another one, or of an older revision, are dropped."""
         key = (session.pk, session.revision)
         if key != self._key:
@@ -269,7 +269,7 @@ class Parts:
         return result
 
 
-_under_way = Parts()
+_under_way = MeasuredParts()
 
 
 class _Look:

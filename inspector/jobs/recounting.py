@@ -18,22 +18,22 @@ DEAD_AFTER = timedelta(minutes=2)  # counting 200 MB takes half a minute; two wo
 RETRY_AFTER = timedelta(minutes=10)  # after a failure: another version may be running by then
 
 
-class State(StrEnum):
+class RecountingState(StrEnum):
     """What became of the job that makes the columns of a session again."""
 
     UNDER_WAY = "under way"
     FAILED = "failed"
 
 
-def ensure_recounted(row: Session) -> State:
+def ensure_recounted(row: Session) -> RecountingState:
     """Queue the job for a session where none waits or runs. One that failed is tried again after RETRY_AFTER only."""
     mine = queue.entries(KIND).filter(args_kwargs__args__0=str(row.pk))
     if mine.filter(alive(DEAD_AFTER)).exists():
-        return State.UNDER_WAY
+        return RecountingState.UNDER_WAY
     if mine.filter(status="FAILED", enqueued_at__gt=timezone.now() - RETRY_AFTER).exists():
-        return State.FAILED
+        return RecountingState.FAILED
     queue.enqueue(KIND, str(row.pk), priority=PRIORITY)
-    return State.UNDER_WAY
+    return RecountingState.UNDER_WAY
 
 
 def run(session_id: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.core.management.base import CommandError
 
-from inspector.data_folder.owner import Refused
+from inspector.data_folder.owner import CommandRefused
 from inspector.project.serving import REFUSED
 
 
@@ -16,5 +16,5 @@ def refusals() -> Iterator[None]:
     """Ends the command where what is done in the block is refused."""
     try:
         yield
-    except Refused as error:
+    except CommandRefused as error:
         raise CommandError(str(error), returncode=REFUSED) from error

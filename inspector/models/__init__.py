@@ -1,6 +1,6 @@
 """What is stored: recordings (bytes), imports (jobs), sessions (numbers), their texts apart from them, and accounts."""
 
-from inspector.models.accounts import Account, ApiKey, AuditRecord, Identity, Invitation, Membership, Role, Spent
+from inspector.models.accounts import Account, AccountRole, ApiKey, AuditRecord, Identity, Invitation, Membership, Spent
 from inspector.models.comments import Comment
 from inspector.models.estimates import Estimate, TextCount
 from inspector.models.gallery import GalleryRun
@@ -19,6 +19,7 @@ from inspector.models.windows import ModelWindow
 
 __all__ = [
     "Account",
+    "AccountRole",
     "ApiKey",
     "AuditRecord",
     "Comment",
@@ -36,7 +37,6 @@ __all__ = [
     "Project",
     "PurgedStream",
     "Recording",
-    "Role",
     "RuleExplanation",
     "RuleSetting",
     "SavedView",

@@ -16,7 +16,7 @@ from inspector.models.projects import Owned, Project
 LONGEST_NAME = 60  # characters of an account's name
 
 
-class Role(models.TextChoices):
+class AccountRole(models.TextChoices):
     """What an account may do in a project; each may do what those before it may."""
 
     VIEWER = "viewer"
@@ -26,7 +26,7 @@ class Role(models.TextChoices):
     @property
     def rank(self) -> int:
         """Its place from 0; a higher one may do more."""
-        return list(Role).index(self)
+        return list(AccountRole).index(self)
 
 
 class Accounts(BaseUserManager["Account"]):
@@ -83,7 +83,7 @@ class Membership(Owned):
     """An account in a project."""
 
     account = models.ForeignKey(Account, models.CASCADE, related_name="memberships")
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+    role = models.CharField(max_length=10, choices=AccountRole.choices, default=AccountRole.VIEWER)
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -92,9 +92,9 @@ class Membership(Owned):
     def __str__(self) -> str:
         return f"{self.account} ({self.role})"
 
-    def allows(self, role: Role) -> bool:
+    def allows(self, role: AccountRole) -> bool:
         """May it do what needs this role."""
-        return Role(self.role).rank >= role.rank
+        return AccountRole(self.role).rank >= role.rank
 
 
 class Invitation(Owned):
@@ -102,7 +102,7 @@ class Invitation(Owned):
     password."""
 
     token_hash = models.CharField(max_length=64, unique=True)  # SHA-256
-    role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+    role = models.CharField(max_length=10, choices=AccountRole.choices, default=AccountRole.VIEWER)
     account = models.ForeignKey(Account, models.CASCADE, null=True, related_name="+")
     made_by = models.CharField(max_length=LONGEST_NAME, blank=True, default="")  # "" for the link of the first start
     created = models.DateTimeField(auto_now_add=True)

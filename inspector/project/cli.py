@@ -132,7 +132,7 @@ def _run(options: argparse.Namespace) -> int:
     from django.core.exceptions import ImproperlyConfigured
     from django.db import Error
 
-    from inspector.data_folder.owner import Refused
+    from inspector.data_folder.owner import CommandRefused
     from inspector.project import environment
     from inspector.project.serving import REFUSED, serve
 
@@ -147,7 +147,7 @@ def _run(options: argparse.Namespace) -> int:
             return doctor()
         port = environment.whole("PORT", 8000, 0, 65535) if options.port is None else options.port
         return serve(options.bind or environment.text("BIND", "127.0.0.1"), port)
-    except (Refused, ImproperlyConfigured) as error:
+    except (CommandRefused, ImproperlyConfigured) as error:
         print(error, file=sys.stderr)
     except Error as error:
         print(f"The database does not answer: {' '.join(str(error).split())}", file=sys.stderr)

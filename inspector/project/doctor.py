@@ -101,7 +101,7 @@ def _database(check: Callable[[], None] | None) -> Iterator[DoctorLine]:
     from django.db import Error, connection
 
     from inspector.data_folder import opening
-    from inspector.data_folder.owner import Refused
+    from inspector.data_folder.owner import CommandRefused
     from inspector.data_folder.versions import is_outdated
     from inspector.models import Account, Recording
     from inspector.models.recordings import STREAM
@@ -118,7 +118,7 @@ def _database(check: Callable[[], None] | None) -> Iterator[DoctorLine]:
         files = Recording.unscoped.exclude(sha256__startswith=STREAM).order_by("-created")
         missing = [row.name for row in files[:1_000] if not row.path.exists()]
         lonely = settings.TEAM and not Account.objects.exists()
-    except (Error, Refused) as error:
+    except (Error, CommandRefused) as error:
         yield DoctorLine(BAD, "database", " ".join(str(error).split()))
         return
     yield DoctorLine(OK, "database", f"{connection.vendor} answers, and its tables are those of this version")
@@ -157,7 +157,7 @@ def _single_sign_on() -> Iterator[DoctorLine]:
     try:
         oidc.begin("https://localhost/")  # which asks the provider to describe itself, and nothing more
         yield DoctorLine(OK, "single sign-on", f"{settings.OIDC_ISSUER} answers")
-    except oidc.Failed as failed:
+    except oidc.SignInFailed as failed:
         yield DoctorLine(BAD, "single sign-on", f"{settings.OIDC_ISSUER}: {failed}")
     except ImportError:
         pass  # which the settings above have said

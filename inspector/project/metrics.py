@@ -26,7 +26,7 @@ BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 OTHER = "none"  # the view of a request for an address that does not exist
 
 
-class Requests:
+class AnsweredRequests:
     """What was answered since the process began: how often and how fast."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Requests:
             yield f'{name}_count{{view="{view}"}} {total}'
 
 
-REQUESTS = Requests()
+REQUESTS = AnsweredRequests()
 
 
 def page() -> str:

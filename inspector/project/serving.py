@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from inspector.data_folder.owner import FolderLocks, Holder, Refused, in_use, refuse_served, serving
+from inspector.data_folder.owner import CommandRefused, FolderLocks, Holder, in_use, refuse_served, serving
 from inspector.project import memory
 from inspector.project.structs import describe_all
 
@@ -32,12 +32,12 @@ NO_LOGIN = (
 
 
 def serve(bind: str, port: int) -> int:
-    """Run until Ctrl-C or SIGTERM; the exit code. Raises Refused."""
+    """Run until Ctrl-C or SIGTERM; the exit code. Raises CommandRefused."""
     memory.keep_little(memory.COLUMN, memory.SPARE)
     check_bind(bind)
     try:
         listener = listen(bind, port)
-    except Refused:
+    except CommandRefused:
         _refuse_second()
         raise
     port = listener.getsockname()[1]
@@ -53,7 +53,7 @@ def _refuse_second() -> None:
     from django.conf import settings  # with Django: set up by `prepare`
 
     if serving(Path(settings.DATA_DIR)):
-        raise Refused(in_use(Path(settings.DATA_DIR))) from None
+        raise CommandRefused(in_use(Path(settings.DATA_DIR))) from None
 
 
 def check_bind(bind: str) -> None:
@@ -63,9 +63,9 @@ def check_bind(bind: str) -> None:
     try:
         loopback = bind == "localhost" or ipaddress.ip_address(bind).is_loopback
     except ValueError:
-        raise Refused(f"{bind!r} is not an address of this machine; use 127.0.0.1.") from None
+        raise CommandRefused(f"{bind!r} is not an address of this machine; use 127.0.0.1.") from None
     if not (loopback or environment.flag("TEAM") or environment.flag("LOGIN_PROXY")):
-        raise Refused(NO_LOGIN)
+        raise CommandRefused(NO_LOGIN)
 
 
 def listen(bind: str, port: int) -> socket.socket:
@@ -77,13 +77,18 @@ def listen(bind: str, port: int) -> socket.socket:
         listener.bind((bind, port))
     except OSError as error:
         listener.close()
-        raise Refused(f"Port {port} of {bind} cannot be used ({error.strerror}); choose another with --port.") from None
+        raise CommandRefused(
+            f"Port {port} of {bind} cannot be used ({error.strerror}); choose another with --port."
+        ) from None
     listener.set_inheritable(False)
     return listener
 
 
 def prepare(address: str) -> FolderLocks:
-    """Settings, tables, static files; the locks of the data folder. Quick when nothing changed. Raises Refused."""
+    """Settings, tables, static files; the locks of the data folder. Quick when nothing changed.
+
+    Raises CommandRefused.
+    """
     import django  # with its settings, which the command line may change
 
     with memory.loading():

@@ -37,7 +37,7 @@ RESUME_EVERY = 5  # heartbeats between two looks for unfinished slices
 SWEEP_EVERY = 43_200  # heartbeats between two sweeps of the data folder: a day
 
 
-class Stop(BaseException):
+class StopRequested(BaseException):
     """The process was asked to end: whatever runs is undone and handed back."""
 
 
@@ -81,7 +81,7 @@ def main(piped: bool = False) -> int:
     logging.getLogger("django_tasks").addFilter(_is_news)
     gc.set_threshold(GARBAGE_EVERY, 20, 50)
     memory.note_start()
-    with suppress(Stop):
+    with suppress(StopRequested):
         try:
             _work(bell)
         except Renew:
@@ -103,7 +103,7 @@ _stopping = threading.Event()
 
 def _stop(signum: int, frame: FrameType | None) -> None:
     _stopping.set()
-    raise Stop
+    raise StopRequested
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -152,7 +152,7 @@ def run_ready_tasks(heart: Heartbeat) -> None:
                 memory.trim_if_grown()
             if _stopping.is_set():  # the task was broken off: django-tasks took the exception for a failure of the task
                 hand_back(job_id)
-                raise Stop
+                raise StopRequested
             if db_task_result.queue_name == IMPORTS and memory.resident() - before > RENEW_FROM:
                 raise Renew  # the next job loads tokenizers, on top of what a long file has left behind
             take_up()

@@ -29,12 +29,12 @@ from inspector.replays.messages import (  # noqa: E402
     POLICIES,
     PROFILES,
     REPLAY,
-    Ask,
-    Failed,
-    Page,
-    Progress,
+    PageRequest,
+    PageResponse,
     Ready,
+    ReplayFailed,
     ReplayMessage,
+    ReplayProgress,
     Task,
     read,
     write,
@@ -66,7 +66,7 @@ def main() -> int:
         outcome, _held = _replayed(task, out, listen)  # held: other sides of a comparison drive it out of no cache
         write(out, outcome)
         listen()
-        while isinstance(ask := asked.get(), Ask):
+        while isinstance(ask := asked.get(), PageRequest):
             write(out, _page(ask))
     return 0
 
@@ -77,7 +77,7 @@ def _listen(source: IO[bytes], asked: SimpleQueue[ReplayMessage | None]) -> None
     os._exit(0)  # the server is gone, or has no use for this process any more
 
 
-def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> tuple[Ready | Failed, Analysis | None]:
+def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> tuple[Ready | ReplayFailed, Analysis | None]:
     """Do the task, and compute everything that pages will ask of it: how it ended, and the analysis that they show.
 
     A comparison is made by copies of this process, which can be made while it has one thread only: until then nobody
@@ -116,12 +116,12 @@ def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> tuple[R
         result.narrow()
         memory.trim()
     except (GuardError, Session.DoesNotExist) as error:
-        return Failed(str(error)), None
+        return ReplayFailed(str(error)), None
     except MemoryError:
-        return Failed("There is not enough memory for this computation."), None
+        return ReplayFailed("There is not enough memory for this computation."), None
     except Exception:
         traceback.print_exc()
-        return Failed(OUR_MISTAKE), None
+        return ReplayFailed(OUR_MISTAKE), None
     return Ready(), result
 
 
@@ -133,11 +133,11 @@ class _Progress:
 
     def __call__(self, done: int) -> None:
         if (now := time.monotonic()) >= self._next:
-            write(self._out, Progress(done, self._total))
+            write(self._out, ReplayProgress(done, self._total))
             self._next = now + SAY_EVERY
 
 
-def _page(ask: Ask) -> Page:
+def _page(ask: PageRequest) -> PageResponse:
     """The page as the web process would answer it, middleware and all."""
     from django.core.handlers.wsgi import WSGIRequest  # Django is set up when a task comes
 
@@ -146,7 +146,7 @@ def _page(ask: Ask) -> Page:
     cookies = [morsel.OutputString() for morsel in response.cookies.values()]
     body = b"".join(response) if response.streaming else response.content
     response.close()
-    return Page(response.status_code, list(response.items()), cookies, body)
+    return PageResponse(response.status_code, list(response.items()), cookies, body)
 
 
 @cache

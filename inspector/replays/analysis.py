@@ -26,7 +26,7 @@ from guard_core.findings import (
     replayed_findings,
     replayed_verdict,
 )
-from guard_core.findings.gaps import Clearing, clearings
+from guard_core.findings.gaps import ResultClearing, clearings
 from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import Prices, bill_of
 from guard_core.outcomes.payback import Payback, paybacks
@@ -76,7 +76,7 @@ class StoredFacts(Facts):
         return self.findings if self.ledger.usage_ratio is None else conclusions(self)[0]
 
     @cached_property
-    def clearings(self) -> dict[int, Clearing]:
+    def clearings(self) -> dict[int, ResultClearing]:
         """Where results are cleared in the requests alone, by the step of the request."""
         return {item.step: item for item in clearings(self)}
 
@@ -248,7 +248,7 @@ def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object])
 
 def _stored(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis | None:
     """The analysis with the replay and the findings that are stored; None where none are."""
-    if (known := stored.load(stored.place_of(row, choice), stored.Result)) is None:
+    if (known := stored.load(stored.place_of(row, choice), stored.ReplayResult)) is None:
         return None
     analysis = _analyse(row, choice, each, known.trace)
     vars(analysis.facts).update(findings=known.recorded)

@@ -30,13 +30,13 @@ QUICK_CALLS = 100  # a search of a longer session seldom ends in the time that a
 DEFAULTS = Choice()
 
 
-class Answers(msgspec.Struct, frozen=True):
+class AvoidanceAnswers(msgspec.Struct, frozen=True):
     """An answer for each goal of a recording's findings; none where nothing went wrong that a setting may avoid."""
 
     answers: tuple[Answer, ...]
 
 
-def answers_of(row: Session) -> Answers:
+def answers_of(row: Session) -> AvoidanceAnswers:
     """The answers of a session, where they are stored or quick.
 
     Raises ReplayUnderWay where they take long, and convert.Outdated where the session's columns must be made again.
@@ -51,7 +51,7 @@ def answers_of(row: Session) -> Answers:
         raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), DEFAULTS, AVOID), total)) from None
 
 
-def answers_at_hand(row: Session) -> Answers | None:
+def answers_at_hand(row: Session) -> AvoidanceAnswers | None:
     """The same for a page that does not wait for them: None where they are neither stored nor quick."""
     key = _key(row)
     if REPLAYS.find(key) is not None:
@@ -62,7 +62,7 @@ def answers_at_hand(row: Session) -> Answers | None:
         return None
 
 
-def search_whole(row: Session, each: Callable[[int], object]) -> Answers:
+def search_whole(row: Session, each: Callable[[int], object]) -> AvoidanceAnswers:
     """The answers however long they take, stored and kept for `answers_of`; `each` hears how many steps of all replays
     are done."""
     return _cache.get(_key(row), lambda: _stored_or_made(row, each))
@@ -102,17 +102,17 @@ def _forecast(row: Session) -> Forecast:
     return measured.forecast if measured else {}
 
 
-_cache: ByteCache[Answers] = ByteCache(CACHE_BYTES, lambda found: BYTES_AN_ANSWER * (1 + len(found.answers)))
+_cache: ByteCache[AvoidanceAnswers] = ByteCache(CACHE_BYTES, lambda found: BYTES_AN_ANSWER * (1 + len(found.answers)))
 
 
-def _stored_or_made(row: Session, each: Callable[[int], object]) -> Answers:
+def _stored_or_made(row: Session, each: Callable[[int], object]) -> AvoidanceAnswers:
     convert.ensure_current(row)
     forecast = _forecast(row)
     place = stored.place_of(row, DEFAULTS, [AVOID, "measured" if forecast else ""])
-    if (known := stored.load(place, Answers)) is not None:
+    if (known := stored.load(place, AvoidanceAnswers)) is not None:
         return known
     facts = facts_of(row)
     rules = rules_of(row, facts, each)
-    answers = Answers(avoid(facts, facts.conclusions, rules=rules, forecast=forecast, each=each))
+    answers = AvoidanceAnswers(avoid(facts, facts.conclusions, rules=rules, forecast=forecast, each=each))
     stored.store(place, answers)
     return answers

@@ -18,7 +18,7 @@ from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import StatedRule, may_state_rules, stated_rules
 from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.words import assumptions
-from guard_core.windows.call_windows import CallWindow, Judged, call_windows, windows_words
+from guard_core.windows.call_windows import CallWindow, WindowWarning, call_windows, windows_words
 from inspector.figures.sparkline import Trend, trend
 from inspector.models import Session
 from inspector.replays import stored
@@ -47,7 +47,7 @@ class PolicyRow(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class PolicyComparison(msgspec.Struct, frozen=True):
     """All rows in the order in which the policies are listed, and what they rest on. `floor` are the cycles of clearing
     tool results alone, `windows` those of the calls, the replays' first, `counted_in` what figures of tokens really are
     (`Facts.counted_in`)."""
@@ -60,7 +60,7 @@ class Comparison(msgspec.Struct, frozen=True):
     counted_in: str = ""
 
 
-def comparison_of(row: Session, choice: Choice, *, all_profiles: bool) -> Comparison:
+def comparison_of(row: Session, choice: Choice, *, all_profiles: bool) -> PolicyComparison:
     """The comparison in the window of a choice, where it is stored or quick.
 
     Raises ReplayUnderWay where it takes long, and convert.Outdated where the session's columns must be made again.
@@ -83,7 +83,7 @@ def compare_whole(
     *,
     processes: int = 1,
     copied: Callable[[], object] = lambda: None,
-) -> Comparison:
+) -> PolicyComparison:
     """The comparison however long it takes, stored and kept for `comparison_of`; `each` hears how many steps of all
     replays are done. With several `processes` the policies are shared out among copies of this one, where there can be
     some (guard_core.outcomes.comparing.made_apart); `copied` is called once they are there."""
@@ -112,7 +112,7 @@ def _key(row: Session, choice: Choice, work: str) -> tuple[object, ...]:
     return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, choice.window, work
 
 
-_cache: ByteCache[Comparison] = ByteCache(CACHE_BYTES, lambda found: BYTES_A_ROW * len(found.rows))
+_cache: ByteCache[PolicyComparison] = ByteCache(CACHE_BYTES, lambda found: BYTES_A_ROW * len(found.rows))
 
 
 def _one_by_one(facts: Facts, chosen: Sequence[Candidate], **options: Any) -> Iterator[PolicyRow]:
@@ -125,13 +125,13 @@ def _stored_or_made(
     work: str,
     each: Callable[[int], object],
     rows_of: Callable[..., Iterator[PolicyRow]] = _one_by_one,
-) -> Comparison:
+) -> PolicyComparison:
     convert.ensure_current(row)
     facts, window = facts_of(row), window_of(row, choice).value
     chosen = candidates(all_profiles=work == PROFILES, rule=facts.explanation.rule)
     names = [work, *(f"{item.kind.name}/{item.profile}" for item in chosen)]
     place = stored.place_of(row, Choice(window=choice.window), names)
-    if (known := stored.load(place, Comparison)) is not None:
+    if (known := stored.load(place, PolicyComparison)) is not None:
         return known
     simulated = facts.ledger.usage_ratio is not None
     rows = rows_of(
@@ -143,8 +143,8 @@ def _stored_or_made(
         each=each,
     )
     windows = call_windows(facts.other_windows, window)
-    words = filter(None, [windows_words(windows, Judged.COMPARISON)])
-    comparison = Comparison(
+    words = filter(None, [windows_words(windows, WindowWarning.COMPARISON)])
+    comparison = PolicyComparison(
         tuple(rows),
         window,
         text_floor(facts, int(NEAR_MISS_SHARE * window)),

@@ -26,7 +26,7 @@ class Task(msgspec.Struct, frozen=True):
     work: str = REPLAY
 
 
-class Progress(ReplayMessage, frozen=True):
+class ReplayProgress(ReplayMessage, frozen=True):
     """Steps replayed, of all."""
 
     done: int
@@ -37,20 +37,20 @@ class Ready(ReplayMessage, frozen=True):
     """The analysis is there; from now on pages can be asked for."""
 
 
-class Failed(ReplayMessage, frozen=True):
+class ReplayFailed(ReplayMessage, frozen=True):
     """There will be no analysis: why, in words for a person."""
 
     words: str
 
 
-class Ask(ReplayMessage, frozen=True):
+class PageRequest(ReplayMessage, frozen=True):
     """A page of the session: the text values of the request's META."""
 
     meta: dict[str, str]
 
 
-class Page(ReplayMessage, frozen=True):
-    """The answer to an Ask: whatever status the page has."""
+class PageResponse(ReplayMessage, frozen=True):
+    """The answer to a PageRequest: whatever status the page has."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -59,7 +59,7 @@ class Page(ReplayMessage, frozen=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Progress | Ready | Failed | Ask | Page)
+_DECODER = msgspec.msgpack.Decoder(ReplayProgress | Ready | ReplayFailed | PageRequest | PageResponse)
 
 
 def write(out: IO[bytes], message: ReplayMessage) -> None:

@@ -21,7 +21,7 @@ from uuid import uuid4
 import msgspec
 
 from inspector.project.pipes import environment
-from inspector.replays.messages import Ask, Failed, Page, Progress, Ready, Task, read, write
+from inspector.replays.messages import PageRequest, PageResponse, Ready, ReplayFailed, ReplayProgress, Task, read, write
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ ENDED_EARLY = "The system ended this computation; most likely there was not enou
 CANCELLED = "The replay was cancelled."
 
 
-class State(StrEnum):
+class ProcessState(StrEnum):
     """How far a long replay is."""
 
     WAITING = "waiting"
@@ -50,26 +50,26 @@ class LongReplay:
     task: Task
     total: int  # steps
     id: str = field(default_factory=lambda: uuid4().hex)
-    state: State = State.WAITING
+    state: ProcessState = ProcessState.WAITING
     done: int = 0
     words: str = ""
     asked: float = field(default_factory=time.monotonic)
     process: subprocess.Popen[bytes] | None = None
-    pages: SimpleQueue[Page | None] = field(default_factory=SimpleQueue)
+    pages: SimpleQueue[PageResponse | None] = field(default_factory=SimpleQueue)
     turn: threading.Lock = field(default_factory=threading.Lock)  # one page at a time
 
     @property
     def percent(self) -> int:
         return min(99, 100 * self.done // max(self.total, 1))
 
-    def page(self, meta: dict[str, str]) -> Page | None:
+    def page(self, meta: dict[str, str]) -> PageResponse | None:
         """The page that a request asks for; None where the process is gone."""
         with self.turn:
             process, self.asked = self.process, time.monotonic()
-            if self.state is not State.READY or process is None or process.stdin is None:
+            if self.state is not ProcessState.READY or process is None or process.stdin is None:
                 return None
             try:
-                write(process.stdin, Ask(meta))
+                write(process.stdin, PageRequest(meta))
             except OSError:
                 return None
             answer = self.pages.get()
@@ -83,13 +83,13 @@ class LongReplay:
         assert process.stdout is not None
         while (message := read(process.stdout)) is not None:
             match message:
-                case Progress(done, total):
+                case ReplayProgress(done, total):
                     self.done, self.total = done, total
                 case Ready():
-                    self.asked, self.state = time.monotonic(), State.READY
-                case Failed(words):
+                    self.asked, self.state = time.monotonic(), ProcessState.READY
+                case ReplayFailed(words):
                     self.end(words)
-                case Page():
+                case PageResponse():
                     self.pages.put(message)
         self.end(ENDED_EARLY)
         self.pages.put(None)
@@ -101,8 +101,8 @@ class LongReplay:
 
     def end(self, words: str) -> None:
         """No more pages; the first reason given counts."""
-        if self.state is not State.ENDED:
-            self.words, self.asked, self.state = words, time.monotonic(), State.ENDED
+        if self.state is not ProcessState.ENDED:
+            self.words, self.asked, self.state = words, time.monotonic(), ProcessState.ENDED
         if self.process is not None:
             self.process.kill()
 
@@ -137,7 +137,7 @@ class LongReplays:
         """End a replay for all who wait for it, unless its pages are ready; None where there is no such replay."""
         with self._lock:
             replay = next((entry for entry in self._entries.values() if entry.id == replay_id), None)
-            if replay is not None and replay.state is not State.READY:
+            if replay is not None and replay.state is not ProcessState.READY:
                 replay.end(CANCELLED)
             self._advance()
             return replay
@@ -150,7 +150,7 @@ class LongReplays:
     def forget_ended(self, task: Task) -> None:
         """Drop what is left of a replay that ended without pages, so that the next request replays again."""
         with self._lock:
-            ended = {id(entry) for entry in self._in(State.ENDED) if entry.task == task}
+            ended = {id(entry) for entry in self._in(ProcessState.ENDED) if entry.task == task}
             self._entries = {key: entry for key, entry in self._entries.items() if id(entry) not in ended}
 
     def _look_after(self) -> None:
@@ -167,26 +167,26 @@ class LongReplays:
         now = time.monotonic()
         for key, entry in list(self._entries.items()):
             quiet = now - entry.asked
-            if entry.state in (State.WAITING, State.ENDED) and quiet > ABANDONED_SECONDS:
+            if entry.state in (ProcessState.WAITING, ProcessState.ENDED) and quiet > ABANDONED_SECONDS:
                 del self._entries[key]
-            elif entry.state is State.READY and quiet > IDLE_SECONDS:
+            elif entry.state is ProcessState.READY and quiet > IDLE_SECONDS:
                 self._drop(key)
-        for entry in self._in(State.WAITING)[: AT_ONCE - len(self._in(State.REPLAYING))]:
-            ready = sorted(self._in(State.READY), key=lambda other: other.asked)
-            for other in ready[: max(0, len(ready) + len(self._in(State.REPLAYING)) + 1 - HELD)]:
+        for entry in self._in(ProcessState.WAITING)[: AT_ONCE - len(self._in(ProcessState.REPLAYING))]:
+            ready = sorted(self._in(ProcessState.READY), key=lambda other: other.asked)
+            for other in ready[: max(0, len(ready) + len(self._in(ProcessState.REPLAYING)) + 1 - HELD)]:
                 self._drop(next(key for key, value in self._entries.items() if value is other))
             _spawn(entry)
 
     def _drop(self, key: Hashable) -> None:
         self._entries.pop(key).end("")
 
-    def _in(self, state: State) -> list[LongReplay]:
+    def _in(self, state: ProcessState) -> list[LongReplay]:
         return [entry for entry in self._entries.values() if entry.state is state]
 
 
 def _spawn(entry: LongReplay) -> None:
     command = [sys.executable, "-m", "inspector.replays", msgspec.json.encode(entry.task).decode()]
-    entry.state = State.REPLAYING
+    entry.state = ProcessState.REPLAYING
     try:
         entry.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
     except OSError as error:

@@ -41,7 +41,7 @@ ZSTD_LEVEL = 3
 _SUFFIX, _UNFINISHED = ".replay", ".part"
 
 
-class Result(msgspec.Struct, frozen=True):
+class ReplayResult(msgspec.Struct, frozen=True):
     """A replay and what was found in it and in the recording."""
 
     policy: str
@@ -74,13 +74,15 @@ class Result(msgspec.Struct, frozen=True):
         )
 
 
-def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Finding, ...]) -> Result:
+def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Finding, ...]) -> ReplayResult:
     """The result to store of a replay."""
     columns = {
         item.name: np.ascontiguousarray(trace.columns[item.name], _dtype(item)).tobytes() for item in trace.all_columns
     }
     about = (trace.policy, trace.settings, trace.engine_version, trace.window)
-    return Result(*about, columns, trace.declared, trace.heads, trace.compactions, trace.notes, recorded, replayed)
+    return ReplayResult(
+        *about, columns, trace.declared, trace.heads, trace.compactions, trace.notes, recorded, replayed
+    )
 
 
 def is_storable(trace: Trace, most: int = MOST_SEGMENTS) -> bool:

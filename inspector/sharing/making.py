@@ -11,11 +11,11 @@ from django.db.models import QuerySet
 from guard_core.errors import GuardError
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts
-from guard_core.redaction import Entry, Redactor, learn_session, own_patterns, redacted_report, redacted_tables
+from guard_core.redaction import RedactionEntry, Redactor, learn_session, own_patterns, redacted_report, redacted_tables
 from guard_core.report import (
-    Options,
-    Part,
     Report,
+    ReportOptions,
+    ReportPart,
     TableReport,
     badge,
     build,
@@ -47,15 +47,15 @@ class ShareRequest(msgspec.Struct, frozen=True, kw_only=True):
     `part` is the one compaction or decision of the session that is shared, None for all of it. `hide` are texts that
     are hidden besides the known kinds; `kept` keys of values, and kinds, that are not hidden."""
 
-    options: Options | None = None
-    part: Part | None = None
+    options: ReportOptions | None = None
+    part: ReportPart | None = None
     title: str = ""
     remarks: tuple[Remark, ...] = ()
     hide: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
 
 
-class Draft(msgspec.Struct, frozen=True):
+class ReportDraft(msgspec.Struct, frozen=True):
     """The report as it was made, of a session or of tables, and all values that the session's texts gave away."""
 
     report: Report | None = None
@@ -110,7 +110,7 @@ def keep_tables(
             lifetime=int(lifetime.total_seconds()),
             password=password,
             state=Share.State.DRAFT,
-            draft=_packed(Draft(tables=sealed(report))),
+            draft=_packed(ReportDraft(tables=sealed(report))),
         )
         note(share, "requested", f"{report.kind}, level {report.level}")
     return share
@@ -134,9 +134,9 @@ def make_report(key: str) -> None:
         raise
 
 
-def _draft(row: Session, request: ShareRequest) -> Draft:
+def _draft(row: Session, request: ShareRequest) -> ReportDraft:
     convert.ensure_current(row)
-    session, ledger, options = convert.load_session(row), convert.load_ledger(row), request.options or Options()
+    session, ledger, options = convert.load_session(row), convert.load_ledger(row), request.options or ReportOptions()
     facts = Facts(
         session,
         ledger,
@@ -154,10 +154,10 @@ def _draft(row: Session, request: ShareRequest) -> Draft:
     if request.part is not None:
         tables = extract(session, options, request.part, errors, facts)
         tables = msgspec.structs.replace(tables, title=request.title, remarks=request.remarks)
-        return Draft(None, redactor.known, sealed(tables))
+        return ReportDraft(None, redactor.known, sealed(tables))
     report = build(session, options, errors, facts)
     report = msgspec.structs.replace(report, title=request.title, remarks=request.remarks)
-    return Draft(sealed(report), redactor.known)
+    return ReportDraft(sealed(report), redactor.known)
 
 
 def request_of(share: Share) -> ShareRequest:
@@ -165,11 +165,11 @@ def request_of(share: Share) -> ShareRequest:
     return msgspec.json.decode(bytes(share.request), type=ShareRequest)
 
 
-def reviewed(share: Share) -> tuple[Report | TableReport, list[Entry]]:
+def reviewed(share: Share) -> tuple[Report | TableReport, list[RedactionEntry]]:
     """The report of a draft as it would be published, and what was found in it."""
     assert share.draft is not None
     request = request_of(share)
-    draft = msgspec.json.decode(decompressed(bytes(share.draft)), type=Draft)
+    draft = msgspec.json.decode(decompressed(bytes(share.draft)), type=ReportDraft)
     redactor = Redactor(own_patterns(request.hide), request.kept)
     redactor.remember(draft.known)
     if draft.tables is not None:
@@ -210,5 +210,5 @@ def note(share: Share, what: str, detail: str = "") -> None:
     ShareRecord.objects.of(share.project_id).create(share=share, what=what, detail=detail[:200])
 
 
-def _packed(draft: Draft) -> bytes:
+def _packed(draft: ReportDraft) -> bytes:
     return compressed(msgspec.json.encode(draft))

@@ -43,7 +43,7 @@ FEW_CHUNKS = 2  # of calls, whose values stay in memory: a megabyte and a half
 HEAD = "head "  # before the name of a sequence: the kind of its chunks
 
 
-class Chunk(NamedTuple):
+class PlainChunk(NamedTuple):
     """One chunk, not compressed."""
 
     kind: str

@@ -29,7 +29,7 @@ class Points(msgspec.Struct, frozen=True):
     heuristic: list[int]
 
 
-class Result(msgspec.Struct, frozen=True):
+class EstimationResult(msgspec.Struct, frozen=True):
     """How well a session's calls are predicted: by the engine from the past, by it from one another, by estimators."""
 
     forecast: Forecast = {}  # by how far ahead
@@ -63,10 +63,10 @@ def load_counts(session: Session) -> dict[str, Ints] | None:
     return _cache.get((str(session.pk), session.revision), lambda: counts_of(stored())) if stored else None
 
 
-def load_result(session: Session) -> Result | None:
+def load_result(session: Session) -> EstimationResult | None:
     """The measured errors; None while they are being measured."""
     stored = _stored(session, "result")
-    return decode(_plain(stored()), Result, "errors of estimators") if stored else None
+    return decode(_plain(stored()), EstimationResult, "errors of estimators") if stored else None
 
 
 def _stored(session: Session, name: str) -> Any:
@@ -85,7 +85,7 @@ def packed_counts(columns: dict[str, Ints]) -> bytes:
     return _compressed(encode(pack_columns(columns, COLUMNS)))
 
 
-def packed_result(result: Result) -> bytes:
+def packed_result(result: EstimationResult) -> bytes:
     """Measured errors as they are stored."""
     return _compressed(encode(result))
 

@@ -19,14 +19,14 @@ _TERM = re.compile(r'"([^"]*)"?|(\S+)')
 _TOKEN = re.compile(r"[^\W_]+")
 
 
-class Term(NamedTuple):
+class QueryTerm(NamedTuple):
     """Words that must follow one another. With `prefix` the last may be longer."""
 
     tokens: tuple[str, ...]
     prefix: bool
 
 
-class Piece(NamedTuple):
+class SnippetPiece(NamedTuple):
     """A stretch of a snippet, and whether it is a hit."""
 
     text: str
@@ -38,7 +38,7 @@ class Query:
     """All terms must be in one message."""
 
     text: str
-    terms: tuple[Term, ...]
+    terms: tuple[QueryTerm, ...]
 
     def __bool__(self) -> bool:
         return bool(self.terms)
@@ -56,7 +56,7 @@ def parse(text: str) -> Query:
         quoted = term[1] is not None
         tokens = tuple(_TOKEN.findall(fold(term[1] if quoted else term[2])))[:MAX_TOKENS]
         if tokens:
-            terms.append(Term(tokens, not quoted and len(tokens[-1]) >= PREFIX_CHARS))
+            terms.append(QueryTerm(tokens, not quoted and len(tokens[-1]) >= PREFIX_CHARS))
     return Query(" ".join(clean.split()), tuple(dict.fromkeys(terms))[:MAX_TERMS])
 
 
@@ -73,7 +73,7 @@ def words_of(text: str) -> str:
     return f" {' '.join(_TOKEN.findall(fold(text)))} "
 
 
-def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:
+def snippet(text: str, query: Query, around: int = AROUND) -> list[SnippetPiece]:
     """The text around the first occurrence of a term, with the terms in it marked. Newlines become spaces."""
     pattern = re.compile("|".join(_pattern(term) for term in query.terms), re.IGNORECASE)
     first = pattern.search(text) or pattern.search(_same_length(text))
@@ -87,15 +87,19 @@ def snippet(text: str, query: Query, around: int = AROUND) -> list[Piece]:
     shown = _same_length(text[start:stop])
     pieces, done = [], 0
     for match in pattern.finditer(shown):
-        pieces += [Piece(text[start + done : start + match.start()], False)]
-        pieces += [Piece(text[start + match.start() : start + match.end()], True)]
+        pieces += [SnippetPiece(text[start + done : start + match.start()], False)]
+        pieces += [SnippetPiece(text[start + match.start() : start + match.end()], True)]
         done = match.end()
-    pieces.append(Piece(text[start + done : stop], False))
-    whole = [Piece(re.sub(r"\s+", " ", piece.text), piece.hit) for piece in pieces if piece.text]
-    return [*([Piece("… ", False)] if start else []), *whole, *([Piece(" …", False)] if stop < len(text) else [])]
+    pieces.append(SnippetPiece(text[start + done : stop], False))
+    whole = [SnippetPiece(re.sub(r"\s+", " ", piece.text), piece.hit) for piece in pieces if piece.text]
+    return [
+        *([SnippetPiece("… ", False)] if start else []),
+        *whole,
+        *([SnippetPiece(" …", False)] if stop < len(text) else []),
+    ]
 
 
-def _pattern(term: Term) -> str:
+def _pattern(term: QueryTerm) -> str:
     words = r"[\W_]{1,8}".join(re.escape(token) for token in term.tokens)
     end = r"[^\W_]*" if term.prefix else r"(?![^\W_])"
     return rf"(?<![^\W_]){words}{end}"

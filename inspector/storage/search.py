@@ -18,7 +18,7 @@ from inspector.models import Event, Payload, Project, Session, SummaryText
 from inspector.storage import convert
 from inspector.storage.contents import Content
 from inspector.storage.query_words import Query
-from inspector.storage.text_index import Entry, Place, text_index
+from inspector.storage.text_index import IndexedText, TextPlace, text_index
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Found:
     """What was found in one session: the first hits, and the row number from which to continue with older sessions."""
 
     session: Session
-    hits: tuple[Place, ...]
+    hits: tuple[TextPlace, ...]
     more: bool
     before: int
     summaries: tuple[SummaryPlace, ...] = ()
@@ -52,7 +52,7 @@ def index_some(session: Session) -> bool:
     rows = _rows(session, start, start + STEP_EVENTS)
     entries, chars = [], 0
     for row_id, text in rows:
-        entries.append(Entry(row_id, text))
+        entries.append(IndexedText(row_id, text))
         chars += len(text)
         if chars >= STEP_CHARS:
             break
@@ -81,13 +81,13 @@ def forget(session: Session, start: int = 0, *, until: float = math.inf) -> None
         with transaction.atomic():
             mine = Session.objects.row(session).filter(indexed=stop)
             if mine.update(indexed=first):
-                text_index().remove(session, [Entry(*row) for row in _rows(session, first, stop)])
+                text_index().remove(session, [IndexedText(*row) for row in _rows(session, first, stop)])
         session.refresh_from_db(fields=["indexed"])
         if time.monotonic() >= until:
             return
 
 
-def hits(query: Query, session: Session, start: int, limit: int) -> list[Place]:
+def hits(query: Query, session: Session, start: int, limit: int) -> list[TextPlace]:
     """Hits in one session from an event on, in its order."""
     return text_index().in_session(query, session, start, limit) if query else []
 
@@ -157,7 +157,7 @@ def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
             yield row_id, text_of(convert.load_content(body).parts)
 
 
-def contents(places: list[Place]) -> dict[bytes, Content]:
+def contents(places: list[TextPlace]) -> dict[bytes, Content]:
     """The messages of hits, by the key of the payload."""
     wanted = {place.payload_id for place in places}
     bodies = Payload.objects.filter(sha256__in=wanted).values_list("sha256", "body")

@@ -14,7 +14,7 @@ from guard_core.ledger import Ints
 from inspector.models import Session
 from inspector.storage import convert
 from inspector.storage.byte_cache import ByteCache
-from inspector.storage.query_words import Query, Term, words_of
+from inspector.storage.query_words import Query, QueryTerm, words_of
 from inspector.storage.text_index import text_index
 
 MOST_PLACES = 1_000  # messages with a snippet; one that more have is too common to be followed
@@ -105,7 +105,7 @@ def _phrase(text: str) -> Query | None:
     """The words of a snippet for the index; None where it has none, or where the index does not know where a word
     ends."""
     words = tuple(words_of(text).split())[:LONGEST_PHRASE]
-    return Query(text, (Term(words, False),)) if words and not has_unspaced(text) else None
+    return Query(text, (QueryTerm(words, False),)) if words and not has_unspaced(text) else None
 
 
 def _candidates(row: Session, phrase: Query) -> list[int]:

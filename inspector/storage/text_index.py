@@ -25,14 +25,14 @@ _BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).
 _GAPS = re.compile(r"[\W_]+")
 
 
-class Entry(NamedTuple):
+class IndexedText(NamedTuple):
     """The row number of an event and its text."""
 
     event_id: int
     text: str
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """Where something was found."""
 
     session_id: UUID
@@ -43,13 +43,13 @@ class Place(NamedTuple):
 class TextIndex(Protocol):
     """What both databases offer."""
 
-    def add(self, session: Session, entries: Sequence[Entry]) -> None: ...
+    def add(self, session: Session, entries: Sequence[IndexedText]) -> None: ...
 
-    def remove(self, session: Session, entries: Sequence[Entry]) -> None: ...
+    def remove(self, session: Session, entries: Sequence[IndexedText]) -> None: ...
 
     def drop(self, session: Session) -> bool: ...
 
-    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]: ...
+    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[TextPlace]: ...
 
     def events(self, query: Query, session: Session) -> list[int]: ...
 
@@ -66,14 +66,14 @@ def text_index() -> TextIndex:
 class SqliteIndex:
     """FTS5, contentless: it keeps words and places, never a second copy of a text."""
 
-    def add(self, session: Session, entries: Sequence[Entry]) -> None:
+    def add(self, session: Session, entries: Sequence[IndexedText]) -> None:
         """One statement for all, during which other threads run: a call for each would wait for them each time."""
         words = msgspec.json.encode({entry.event_id: entry.text for entry in entries}).decode()
         statement = "INSERT INTO inspector_text (rowid, words) SELECT CAST(key AS INTEGER), value FROM json_each(%s)"
         with connection.cursor() as cursor:
             cursor.execute(statement, [words])
 
-    def remove(self, session: Session, entries: Sequence[Entry]) -> None:
+    def remove(self, session: Session, entries: Sequence[IndexedText]) -> None:
         """A contentless index removes an entry only when given the text it had."""
         with connection.cursor() as cursor:
             statement = "INSERT INTO inspector_text (inspector_text, rowid, words) VALUES ('delete', %s, %s)"
@@ -83,7 +83,7 @@ class SqliteIndex:
         """Not at once: the index does not know whose its entries are, and removes one only when given its text."""
         return False
 
-    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]:
+    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[TextPlace]:
         first, last = self._range(session, start)
         return _places(
             # CROSS JOIN keeps the order of the tables: words first, then the row of each hit.
@@ -150,12 +150,12 @@ class SqliteIndex:
 class PostgresIndex:
     """tsvector under a GIN index. Texts are cut into words here, so that both databases find the same."""
 
-    def add(self, session: Session, entries: Sequence[Entry]) -> None:
+    def add(self, session: Session, entries: Sequence[IndexedText]) -> None:
         with connection.cursor() as cursor:
             statement = "INSERT INTO inspector_text VALUES (%s, %s, to_tsvector('simple', %s))"
             cursor.executemany(statement, list(self._pieces(session, entries)))
 
-    def remove(self, session: Session, entries: Sequence[Entry]) -> None:
+    def remove(self, session: Session, entries: Sequence[IndexedText]) -> None:
         with connection.cursor() as cursor:
             numbers = [entry.event_id for entry in entries]
             cursor.execute("DELETE FROM inspector_text WHERE event_id = ANY(%s)", [numbers])
@@ -167,7 +167,7 @@ class PostgresIndex:
             cursor.execute("DELETE FROM inspector_text WHERE session_id = %s", [session.pk])
         return True
 
-    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[Place]:
+    def in_session(self, query: Query, session: Session, start: int, limit: int) -> list[TextPlace]:
         return _places(
             f"SELECT e.session_id, e.seq, e.payload_id FROM {EVENT} e WHERE e.id IN (SELECT event_id FROM "
             "inspector_text WHERE session_id = %s AND words @@ to_tsquery('simple', %s)) AND e.seq >= %s "
@@ -202,7 +202,7 @@ class PostgresIndex:
             )
         ]
 
-    def _pieces(self, session: Session, entries: Sequence[Entry]) -> Iterator[tuple[int, UUID, str]]:
+    def _pieces(self, session: Session, entries: Sequence[IndexedText]) -> Iterator[tuple[int, UUID, str]]:
         for event_id, text in entries:
             plain = text.translate(_BREAKS) if text.isascii() else _GAPS.sub(" ", fold(text))
             for start in range(0, len(plain), PIECE_CHARS):
@@ -223,5 +223,5 @@ def _number(statement: str, values: list[Any]) -> int:
     return int(_rows(statement, values)[0][0])
 
 
-def _places(statement: str, values: list[Any]) -> list[Place]:
-    return [Place(UUID(str(key)), seq, bytes(payload)) for key, seq, payload in _rows(statement, values)]
+def _places(statement: str, values: list[Any]) -> list[TextPlace]:
+    return [TextPlace(UUID(str(key)), seq, bytes(payload)) for key, seq, payload in _rows(statement, values)]

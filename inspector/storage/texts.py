@@ -23,11 +23,11 @@ from django.db.models import Max, Min, Model
 from django.utils import timezone
 
 from guard_core.events import Event as CoreEvent
-from inspector.ingest.reading.messages import Batch
+from inspector.ingest.reading.messages import EventBatch
 from inspector.models import Event, Payload, Recording, Session
 from inspector.storage import compression
 from inspector.storage.contents import key_of, packed, unpacked
-from inspector.storage.text_index import Entry, text_index
+from inspector.storage.text_index import IndexedText, text_index
 
 AHEAD = 1  # batches that are prepared, on a thread, while one is stored
 ROWS = 512  # of a statement; PostgreSQL takes 65,535 values in one, SQLite 32,766 (999 before 3.32)
@@ -67,7 +67,7 @@ def begin(recording: Recording) -> Session:
     )
 
 
-class Writer:
+class TextWriter:
     """Stores the texts of one session, batch by batch in short transactions; on the pool's one thread the next batch is
     compressed and its events are counted (`each` receives them, in order, without place and time).
 
@@ -91,14 +91,14 @@ class Writer:
         self._lines, self._moments = bytearray(), bytearray()
         self._source_ids: list[str] = []
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: EventBatch) -> None:
         """Take a batch; it is stored when the next one comes."""
         self._note_places(batch)
         self._waiting.append(self._pool.submit(self._prepared, batch))
         while len(self._waiting) > AHEAD:
             self._store(self._waiting.popleft().result())
 
-    def skip(self, batch: Batch) -> None:
+    def skip(self, batch: EventBatch) -> None:
         """Take a batch whose texts are stored already, of a session whose events another row has."""
         self.settle()
         self._note_places(batch)
@@ -128,12 +128,12 @@ class Writer:
         marks = Marks(bytes(self._lines), bytes(self._moments), tuple(self._source_ids))
         return StoredTexts(self._count, self._keys, marks, self.row)
 
-    def _note_places(self, batch: Batch) -> None:
+    def _note_places(self, batch: EventBatch) -> None:
         self._lines += batch.lines
         self._moments += batch.timestamps
         self._source_ids += batch.source_ids
 
-    def _prepared(self, batch: Batch) -> _Batch:
+    def _prepared(self, batch: EventBatch) -> _Batch:
         for text, seconds in zip(batch.texts, np.frombuffer(batch.timestamps, dtype="<f8").tolist(), strict=True):
             self._each(unpacked(text, seconds))
         return _Batch(batch.keys, _compressed(dict(zip(batch.keys, batch.texts, strict=True))), batch.words)
@@ -154,7 +154,7 @@ class Writer:
     def _number(self, row: Session, batch: _Batch) -> None:
         start, stop = self._count, self._count + len(batch.keys)
         insert_events(row, batch.keys, start)
-        text_index().add(row, list(map(Entry, _numbers(row, start, stop), batch.words)))
+        text_index().add(row, list(map(IndexedText, _numbers(row, start, stop), batch.words)))
         Session.objects.row(row).update(events=stop, indexed=stop)
         row.events = row.indexed = stop
 

@@ -1,6 +1,6 @@
 """What becomes of a batch of numbered lines: one function over a store, without network, clock or database.
 
-    receive(store, Batch(12, lines))
+    receive(store, LineBatch(12, lines))
 
 A client numbers its lines from 0 and sends them again until they are acknowledged. A line is stored once: the same
 line under a known number is a repeat, another one a conflict, and a number behind the next one a gap. A batch is stored
@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 DIGEST_BYTES = 16  # of a line; enough to distinguish the lines of one stream
 
 
-class Batch(NamedTuple):
+class LineBatch(NamedTuple):
     """Lines as they came, without newlines; `first` is the number of the first one."""
 
     first: int
@@ -32,7 +32,7 @@ class Acknowledgement(NamedTuple):
     repeated: int
 
 
-class Refused(Exception):
+class BatchRefused(Exception):
     """A batch that is not taken; nothing of it is stored. `expected` is the number of the next line."""
 
     def __init__(self, sentence: str, expected: int) -> None:
@@ -40,7 +40,7 @@ class Refused(Exception):
         self.expected = expected
 
 
-class Conflict(Refused):
+class LineConflict(BatchRefused):
     """Another line is stored under a number of the batch, `number`."""
 
     def __init__(self, number: int, expected: int) -> None:
@@ -51,7 +51,7 @@ class Conflict(Refused):
         self.number = number
 
 
-class Misfit(Refused):
+class Misfit(BatchRefused):
     """The line `number` of the batch does not fit those before it, for a reason in words."""
 
     def __init__(self, number: int, expected: int, reason: str) -> None:
@@ -59,7 +59,7 @@ class Misfit(Refused):
         self.number = number
 
 
-class Gap(Refused):
+class Gap(BatchRefused):
     """Lines between those stored and those of the batch are missing."""
 
     def __init__(self, first: int, expected: int) -> None:
@@ -84,8 +84,8 @@ def digest(line: bytes) -> bytes:
     return hashlib.blake2b(line, digest_size=DIGEST_BYTES).digest()
 
 
-def receive(store: Store, batch: Batch) -> Acknowledgement:
-    """Store what is new of a batch. Raises Refused."""
+def receive(store: Store, batch: LineBatch) -> Acknowledgement:
+    """Store what is new of a batch. Raises BatchRefused."""
     expected = store.received()
     if batch.first > expected:
         raise Gap(batch.first, expected)
@@ -93,7 +93,7 @@ def receive(store: Store, batch: Batch) -> Acknowledgement:
     stored = store.digests(batch.first, batch.first + repeated) if repeated else ()
     for number, (line, known) in enumerate(zip(batch.lines[:repeated], stored, strict=True), batch.first):
         if digest(line) != known:
-            raise Conflict(number, expected)
+            raise LineConflict(number, expected)
     new = batch.lines[repeated:]
     if new:
         store.add(expected, new)

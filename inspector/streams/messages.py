@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from guard_core.errors import DamagedRecording
-from guard_core.recordings.formats.native.growing import LINE_LIMITS, Entry, kept
+from guard_core.recordings.formats.native.growing import LINE_LIMITS, NativeLine, kept
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
-from inspector.streams.machine import Batch
+from inspector.streams.machine import LineBatch
 
 MOST_LINES = 1_000  # of a batch
 MOST_BYTES = 32 * 2**20  # of a batch
@@ -37,8 +37,8 @@ class BadMessage(Exception):
 class StreamMessage(NamedTuple):
     """A batch, what its lines hold, and whether the agent has ended with it."""
 
-    batch: Batch
-    entries: tuple[Entry, ...]
+    batch: LineBatch
+    entries: tuple[NativeLine, ...]
     ended: bool = False
 
 
@@ -75,11 +75,11 @@ def _message(first: object, lines: list[Any], *, ended: bool) -> StreamMessage:
     _check_count(len(lines))
     ordered = msgspec.to_builtins(lines, order="deterministic")  # keys in one order, as lines are stored and read again
     taken = [_kept(line, index) for index, line in enumerate(ordered)]
-    batch = Batch(first, tuple(msgspec.json.encode(line) for line, _ in taken))
+    batch = LineBatch(first, tuple(msgspec.json.encode(line) for line, _ in taken))
     return StreamMessage(batch, tuple(entry for _, entry in taken), ended)
 
 
-def _kept(line: Any, index: int) -> tuple[JSON, Entry]:
+def _kept(line: Any, index: int) -> tuple[JSON, NativeLine]:
     if not isinstance(line, dict):
         raise BadMessage(f"line {index} of the batch is not a JSON object", index)
     try:

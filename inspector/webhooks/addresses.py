@@ -21,7 +21,7 @@ NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: the last four bytes ar
 IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class NotAllowed(ValueError):
+class AddressNotAllowed(ValueError):
     """Why nothing is sent to an address, in a sentence."""
 
 
@@ -41,23 +41,25 @@ class Target(NamedTuple):
 
 
 def target_of(url: str) -> Target:
-    """The parts of an address that may be set. Raises NotAllowed. No name is looked up."""
+    """The parts of an address that may be set. Raises AddressNotAllowed. No name is looked up."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > MOST_CHARS:
-        raise NotAllowed(f"An address has at most {MOST_CHARS} ASCII characters and no spaces.")
+        raise AddressNotAllowed(f"An address has at most {MOST_CHARS} ASCII characters and no spaces.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise NotAllowed("This is not an address. Example: https://hooks.example/compactions.") from None
+        raise AddressNotAllowed("This is not an address. Example: https://hooks.example/compactions.") from None
     if parts.scheme not in ("https", "http") or not host:
-        raise NotAllowed("An address begins with https:// and names a host.")
+        raise AddressNotAllowed("An address begins with https:// and names a host.")
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise NotAllowed("An address holds neither a password nor a fragment (#).")
+        raise AddressNotAllowed("An address holds neither a password nor a fragment (#).")
     is_tls = parts.scheme == "https"
     path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
     target = Target(is_tls, host, port or (TLS_PORT if is_tls else 80), path)
     if not is_tls and not settings.WEBHOOK_NETWORKS:
-        raise NotAllowed("An address begins with https://; without TLS anyone on the way could read the messages.")
+        raise AddressNotAllowed(
+            "An address begins with https://; without TLS anyone on the way could read the messages."
+        )
     _check_host(target)
     if (literal := _literal(host)) is not None:
         check(target, literal)
@@ -65,8 +67,8 @@ def target_of(url: str) -> Target:
 
 
 def resolved(target: Target) -> list[str]:
-    """The addresses that a host leads to, each of which may be reached. Raises NotAllowed, and OSError where there is
-    none."""
+    """The addresses that a host leads to, each of which may be reached. Raises AddressNotAllowed, and OSError where
+    there is none."""
     _check_host(target)  # the list may have changed since the address was set
     answers = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(item[4][0]) for item in answers))
@@ -76,20 +78,20 @@ def resolved(target: Target) -> list[str]:
 
 
 def check(target: Target, address: IP) -> None:
-    """Raises NotAllowed where a message may not go to this machine."""
+    """Raises AddressNotAllowed where a message may not go to this machine."""
     if any(address in ipaddress.ip_network(item, strict=False) for item in settings.WEBHOOK_NETWORKS):
         return
     if not _is_public(address):
         what = "is not" if _literal(target.host) else f"is {address}, which is not"
-        raise NotAllowed(
+        raise AddressNotAllowed(
             f"{target.host} {what} a public address. The operator of this server can allow its network with "
             "WEBHOOK_NETWORKS."
         )
     if not target.is_tls:
         what = "is" if _literal(target.host) else f"is {address},"
-        raise NotAllowed(f"{target.host} {what} a public address: messages go there only over https://.")
+        raise AddressNotAllowed(f"{target.host} {what} a public address: messages go there only over https://.")
     if target.port != TLS_PORT and not settings.WEBHOOK_HOSTS:
-        raise NotAllowed(
+        raise AddressNotAllowed(
             f"Port {target.port} of a public address is used only if the operator names {target.host}:{target.port} "
             "in WEBHOOK_HOSTS."
         )
@@ -99,7 +101,7 @@ def _check_host(target: Target) -> None:
     allowed = settings.WEBHOOK_HOSTS
     names = {target.header.lower(), f"{target.host}:{target.port}"}
     if allowed and not names & {name.lower() for name in allowed}:
-        raise NotAllowed(f"{target.header} is not among the hosts that the operator of this server allows.")
+        raise AddressNotAllowed(f"{target.header} is not among the hosts that the operator of this server allows.")
 
 
 def _literal(host: str) -> IP | None:

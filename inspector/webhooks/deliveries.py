@@ -41,7 +41,7 @@ KEPT = timedelta(days=30)  # messages that are over
 AGENT = "compaction-inspector"
 
 
-class Sent(NamedTuple):
+class DeliveryCounts(NamedTuple):
     """What a worker did for a webhook."""
 
     delivered: int
@@ -80,13 +80,13 @@ def enqueue(hook: Webhook) -> None:
         queue.enqueue(SEND, str(hook.pk), priority=PRIORITY)
 
 
-def send(hook_id: str, seconds: float = TOTAL_SECONDS) -> Sent:
+def send(hook_id: str, seconds: float = TOTAL_SECONDS) -> DeliveryCounts:
     """The job: send what is due to a webhook, for a slice of time. Does nothing while another worker does.
 
     `seconds`: how long a receiver is waited for."""
     hooks = Webhook.unscoped.filter(pk=hook_id, stopped="")
     if not hooks.filter(Q(due=None) | Q(due__lte=Now())).update(due=Now() + CLAIM):
-        return Sent(0, 0)
+        return DeliveryCounts(0, 0)
     hook, delivered, failed, end = hooks.get(), 0, 0, time.monotonic() + SLICE_SECONDS
     while (row := _next(hook)) is not None and time.monotonic() < end:
         if not _attempt(hook, row, seconds):
@@ -97,7 +97,7 @@ def send(hook_id: str, seconds: float = TOTAL_SECONDS) -> Sent:
         hooks.update(due=None)
     _forget_old(hook)
     _enqueue_rest(hook_id)
-    return Sent(delivered, failed)
+    return DeliveryCounts(delivered, failed)
 
 
 def resume() -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import h11
 
-from inspector.webhooks.addresses import NotAllowed, Target, resolved, target_of
+from inspector.webhooks.addresses import AddressNotAllowed, Target, resolved, target_of
 
 # Ours: a receiver answers first and works then. While one is waited for, the worker does no other job.
 TOTAL_SECONDS = 5.0
@@ -47,7 +47,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float = TOT
         target = target_of(url)
         with _connected(target, clock) as connection:
             status = _exchange(connection, target, headers, body, clock)
-    except NotAllowed as error:
+    except AddressNotAllowed as error:
         return AttemptOutcome(0, str(error))
     except TimeoutError:
         return AttemptOutcome(0, f"No answer within {seconds:g} seconds.")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from guard_core.report import Options, build, page
+from guard_core.report import ReportOptions, build, page
 from tests.big_sessions import big_session
 from tests.browser.conftest import wait
 from tests.browser.looks import FITS
@@ -19,7 +19,7 @@ SHEET = re.compile(rb"/Type\s*/Page\b(?!s)")
 
 def test_a_report_of_four_compactions_prints_on_twelve_pages(chromium):
     session = big_session(600, COMPACTIONS)
-    report = build(session, Options(level="text"))
+    report = build(session, ReportOptions(level="text"))
     assert sum(item.bridge is not None for item in report.sides[0].compactions) == COMPACTIONS
     with chromium.new_context() as context:
         sheet = context.new_page()

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from guard_core.bridge import INSERTED, UNEXPLAINED, Bridge, Part, class_tokens, recorded_bridge, replayed_bridge
+from guard_core.bridge import INSERTED, UNEXPLAINED, Bridge, BridgePart, class_tokens, recorded_bridge, replayed_bridge
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.cached_prefix import cached_prefix, smallest_cached_prefix
 from guard_core.estimation.usage import usage_for
@@ -26,7 +26,7 @@ def bridge(value: Session, place: int = 0) -> Bridge:
     return recorded_bridge(ledger, attribution, observed, place)
 
 
-def part(found: Bridge, name: str) -> Part:
+def part(found: Bridge, name: str) -> BridgePart:
     return next(item for item in found.parts if item.name == name)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from guard_core.estimation.estimators import Heuristic
-from guard_core.forms import Arguments, Ends, WithoutCalls, get_form
+from guard_core.forms import Arguments, CutToEnds, WithoutCalls, get_form
 from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ints, Ledger
 from guard_core.policies.agno import COSTS, Headed
 from guard_core.policies.deepagents import MovedToFile
@@ -80,10 +80,21 @@ def test_what_thousands_of_rewritten_events_cost_is_computed_once():
 
 
 ENDS = [
-    ("ends", (Ends(head=9, tail=5, marker=".."), Ends(head=1, marker="…"), Ends(over=50, tail=3), Ends(head=9_999))),
-    ("texts", (Ends(what="text", head=1, marker="."), Ends(what="text", tail=2), Ends(head=3, tail=3))),
-    ("parts", (Ends(which=(0,), head=3, marker="."), Ends(which=(0,), head=4, marker="."))),
-    ("kinds", (Ends(head=3), get_form('compressed:{"size":70}'), Headed(), get_form('replaced:{"excluded":["read"]}'))),
+    (
+        "ends",
+        (
+            CutToEnds(head=9, tail=5, marker=".."),
+            CutToEnds(head=1, marker="…"),
+            CutToEnds(over=50, tail=3),
+            CutToEnds(head=9_999),
+        ),
+    ),
+    ("texts", (CutToEnds(what="text", head=1, marker="."), CutToEnds(what="text", tail=2), CutToEnds(head=3, tail=3))),
+    ("parts", (CutToEnds(which=(0,), head=3, marker="."), CutToEnds(which=(0,), head=4, marker="."))),
+    (
+        "kinds",
+        (CutToEnds(head=3), get_form('compressed:{"size":70}'), Headed(), get_form('replaced:{"excluded":["read"]}')),
+    ),
 ]
 
 
@@ -107,7 +118,7 @@ def test_forms_that_are_looked_up_together_are_not_made_one_by_one():
         asked_of.append(ledger.event_count)
         return ledger.in_form("bytes", form)
 
-    forms = [Ends(head=1 + event, marker="..").name for event in range(many.event_count)]
+    forms = [CutToEnds(head=1 + event, marker="..").name for event in range(many.event_count)]
     many.look_up([Span(event, event + 1, form) for event, form in enumerate(forms)], "bytes", number)
     for event, form in enumerate(forms):
         many.of_one(event, event + 1, form, "bytes", number)

@@ -15,8 +15,8 @@ from guard_core.recordings.formats import native
 from guard_core.replay import replay
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.sweep import (
-    Cell,
     Figures,
+    GridCell,
     Priced,
     fold_words,
     get_measure,
@@ -37,7 +37,7 @@ def figures(overflows=0, compactions=1, sent=100, peak=50, **more):
 
 
 def cell(buffer, *items, window=100):
-    return Cell({"buffer": buffer}, (window,) * len(items), items)
+    return GridCell({"buffer": buffer}, (window,) * len(items), items)
 
 
 def column(*items):
@@ -115,7 +115,10 @@ def test_the_session_that_overflows_is_named():
 
 
 def test_the_largest_request_is_that_of_the_fullest_window():
-    cells = [[Cell({"buffer": 0}, (1_000,), (figures(peak=400),))], [Cell({"buffer": 0}, (100,), (figures(peak=90),))]]
+    cells = [
+        [GridCell({"buffer": 0}, (1_000,), (figures(peak=400),))],
+        [GridCell({"buffer": 0}, (100,), (figures(peak=90),))],
+    ]
     assert "largest request 90 of 100 tokens" in judged({"buffer": (0,)}, cells, [1, 1]).evidence
 
 

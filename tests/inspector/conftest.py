@@ -21,7 +21,7 @@ from django.test.client import ClientHandler
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Session as CoreSession
-from inspector.ingest.importing import PACE, Pace, run_import
+from inspector.ingest.importing import PACE, ImportPace, run_import
 from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Project, default_project
@@ -200,7 +200,7 @@ def recording(agent_session: CoreSession) -> bytes:
 
 
 def imported(
-    content: bytes, name: str = "recording.jsonl", pace: Pace = PACE, watching: Any = None, **options: object
+    content: bytes, name: str = "recording.jsonl", pace: ImportPace = PACE, watching: Any = None, **options: object
 ) -> Import:
     """Bytes, received and read as the worker would; the import as it ended."""
     job = submit(default_project(), receive([content], name), **options)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from django.test.client import ClientHandler
 
 from inspector.accounts.memberships import join
-from inspector.models import Account, Project, Role
+from inspector.models import Account, AccountRole, Project
 from inspector.pages.account.views import PASSWORDS
 from tests.inspector.conftest import PageClient
 
 PASSWORD = "correct horse battery"
 
 
-def person(name: str, project: Project | None = None, role: Role = Role.OWNER, password: str = "") -> Account:
+def person(
+    name: str, project: Project | None = None, role: AccountRole = AccountRole.OWNER, password: str = ""
+) -> Account:
     """An account, in a project if one is named. Only with a password can it sign in by the form."""
     account = Account(name=name)
     if password:

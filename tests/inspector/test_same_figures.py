@@ -13,7 +13,7 @@ from django.db import transaction
 from guard_core.__main__ import main
 from guard_core.recordings import read
 from guard_core.recordings.formats import native
-from guard_core.report import Options, badge, build, markdown, page, sheet
+from guard_core.report import ReportOptions, badge, build, markdown, page, sheet
 from guard_core.report.words import main_side
 from guard_core.rules import explain
 from guard_core.simulator.samples import SAMPLES
@@ -70,7 +70,7 @@ def places(request, handler, shared_rows, tmp_path_factory):
             "verdict": verdict,
             "verdict text": command("verdict", str(path)),
             "facts command": facts["sentence"],
-            "report": build(built, Options(level="text")),
+            "report": build(built, ReportOptions(level="text")),
             "api row": client.get(api).json(),
             "api findings": client.get(f"{api}/findings").json(),
             "api compactions": client.get(f"{api}/compactions").json()["compactions"],
@@ -152,7 +152,7 @@ def test_the_sheet_of_policies_begins_with_the_figures_of_the_recording(client, 
     bring(native.write(built))
     (row,) = Session.objects.of(default_project())
     first = sheet_of(client.get(f"{row.get_absolute_url()}policies?format=csv"))[0]
-    outcome = main_side(build(built, Options(level="text"))).outcome
+    outcome = main_side(build(built, ReportOptions(level="text"))).outcome
     assert first["policy"] == "recording"
     assert [first[name] for name in ("compactions", "overflows", "near", "peak")] == [
         str(getattr(outcome, name)) for name in ("compactions", "overflows", "near_misses", "peak")

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guard_core.corpus import Bounds, Place, SessionStretch, changes_of, rows_of
+from guard_core.corpus import Bounds, CheckPlace, SessionStretch, changes_of, rows_of
 from guard_core.corpus.bounds import joined
 from guard_core.rules import explain
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 from tests.builders import model, tool_result, user
 
-places = st.builds(Place, st.integers(0, 300), st.sampled_from("abc"), st.integers(0, 3), st.just(True))
+places = st.builds(CheckPlace, st.integers(0, 300), st.sampled_from("abc"), st.integers(0, 3), st.just(True))
 bounds = st.builds(
     Bounds,
     st.none() | places,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guard_core.events import TextPart, ToolResultPart, value_text
-from guard_core.facts.lanes import HELD, Search, Snippet, State, places_of
+from guard_core.facts.lanes import HELD, Search, Snippet, SnippetState, places_of
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
 from guard_core.findings.facts import Facts
@@ -63,7 +63,7 @@ def check_lanes(session, sent):
     states, lanes = search.states(), search.lanes()
     for row, words in enumerate(WORDS):
         plain = searched(session, sent, quotation(words))
-        assert [State(value) for value in states[row].tolist()] == plain
+        assert [SnippetState(value) for value in states[row].tolist()] == plain
         assert [state for start, stop, state in lanes[row].runs() for _ in range(start, stop)] == plain
         held = [step for step, state in enumerate(plain) if state in HELD]
         assert lanes[row].last_step == (held[-1] if held else -1)
@@ -76,19 +76,19 @@ def searched(session, sent, words):
     logged = [quotes(readings(text_of(event.parts)), words) for event in session.events]
     for step, call in enumerate(session.calls):
         view, epoch = sent.view(step)
-        state = State.GONE
+        state = SnippetState.GONE
         for segment in view:
             texts = [readings(text_of(message.parts)) for message in materialise((segment,), session, epoch)]
             holds = any(quotes(text, words) for text in texts)
             if isinstance(segment, Synthetic) and segment.text is None:
-                better = State.UNKNOWN if segment.bytes else State.GONE
+                better = SnippetState.UNKNOWN if segment.bytes else SnippetState.GONE
             elif holds:
-                better = State.QUOTED if isinstance(segment, Synthetic | Inserted) else State.VERBATIM
+                better = SnippetState.QUOTED if isinstance(segment, Synthetic | Inserted) else SnippetState.VERBATIM
             else:
-                better = State.GONE
+                better = SnippetState.GONE
             state = min(state, better)
-        known |= state in HELD or (state is State.UNKNOWN and any(logged[: call.at]))
-        states.append(state if known else State.NOT_YET)
+        known |= state in HELD or (state is SnippetState.UNKNOWN and any(logged[: call.at]))
+        states.append(state if known else SnippetState.NOT_YET)
     return states
 
 

@@ -20,7 +20,7 @@ from guard_core.policies import POLICIES, policy_kind
 from guard_core.policies.base import dump_state, load_state
 from guard_core.policies.inspect_ai.edit import InspectEdit
 from guard_core.policies.inspect_ai.settings import EditSettings
-from guard_core.policies.pydantic_ai.clear_tool_results import ClearSettings, ClearToolResults
+from guard_core.policies.pydantic_ai.clear_tool_results import ClearToolResults, PydanticAIClearSettings
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, CHOICE, COUNT, SHARE, SIZE, SWITCH, TEXT
 from guard_core.replay import observe_recorded, replay
 from guard_core.requests import materialise
@@ -251,7 +251,7 @@ class WholeClear(ClearToolResults):
     windows,
 )
 def test_clearing_what_is_new_gives_the_requests_of_clearing_all(session, keep, inputs, least, exclude, window):
-    settings = ClearSettings(
+    settings = PydanticAIClearSettings(
         max_tokens=100, keep_pairs=keep, clear_tool_inputs=inputs, min_clear_tokens=least, exclude_tools=exclude
     )
     _, new = run(session, ClearToolResults(settings), window, FixedSummaries(300))

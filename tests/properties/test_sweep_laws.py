@@ -9,7 +9,7 @@ from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
-from guard_core.sweep import Cell, Figures, figures_of, sweep, trade_offs
+from guard_core.sweep import Figures, GridCell, figures_of, sweep, trade_offs
 from tests.properties.strategies import sessions, summarizers, windows
 
 AXES = {
@@ -57,7 +57,7 @@ def test_a_cell_counts_the_overflows_of_the_same_replay(session, window, refused
 )
 def test_trade_offs_are_what_brute_force_leaves(points):
     cells = [
-        Cell({"n": number}, (9,), (Figures(loss, 0, over, -1, -1, 0, 0, price),))
+        GridCell({"n": number}, (9,), (Figures(loss, 0, over, -1, -1, 0, 0, price),))
         for number, (over, price, loss) in enumerate(points)
     ]
     front = {points[index] for index in trade_offs(cells)}

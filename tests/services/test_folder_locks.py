@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inspector.data_folder.owner import Refused, alone, beside
+from inspector.data_folder.owner import CommandRefused, alone, beside
 from tests.services.folders import manage, refused
 from tests.services.server import Running, running
 from tests.waiting import until
@@ -74,7 +74,7 @@ def test_neither_a_server_nor_an_import_begins_while_a_command_has_the_folder(tm
 
 def test_a_folder_that_is_used_is_not_had_alone(tmp_path: Path) -> None:
     shared = beside(tmp_path)
-    with pytest.raises(Refused, match="another command"):
+    with pytest.raises(CommandRefused, match="another command"):
         alone(tmp_path)
     shared.close()
     alone(tmp_path).close()

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from inspector.data_folder import opening
-from inspector.data_folder.owner import Refused, beside
+from inspector.data_folder.owner import CommandRefused, beside
 from inspector.data_folder.restoring import ASIDE, STAGING, VERIFIED, finish_restoring, restore
 from tests.plugins.tiers import mostly_long
 from tests.services.databases import fresh_postgres
@@ -127,7 +127,7 @@ def test_a_damaged_backup_is_refused_with_what_is_damaged(name, backup, empty, t
     change_member, words = DAMAGES[name]
     file = rewritten(backup, tmp_path / "damaged.tar", change_member)
     before, settings.DATA_DIR = digest(empty), empty
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(CommandRefused, match=words):
         restore(file, replace=False)
     assert digest(empty) == before
 
@@ -141,7 +141,7 @@ def test_noise_cuts_and_other_files_are_refused(backup, empty, tmp_path, setting
         archive.addfile(tarfile.TarInfo("../../outside"), io.BytesIO())
     before, settings.DATA_DIR = digest(empty), empty
     for name in [*cases, "foreign.tar", "absent.tar"]:
-        with pytest.raises(Refused):
+        with pytest.raises(CommandRefused):
             restore(tmp_path / name, replace=False)
     assert digest(empty) == before
 

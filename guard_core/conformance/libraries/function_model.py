@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from guard_core.estimation.usage import PROVIDER, Counted, CountedRun
+from guard_core.estimation.usage import PROVIDER, CountedRun, RequestCount
 from guard_core.events import Event, MediaPart, ToolCallPart, part_text
 from guard_core.ledger import Ints
 from guard_core.requests import materialise
@@ -68,8 +68,8 @@ class WordUsage:
         """Words of the log up to each event."""
         return np.cumsum([0, *map(words, self.session.events)], dtype=np.int64)
 
-    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
-        return Counted(OVERHEAD + self._view(view) - int(self.answers[step]), True, PROVIDER)
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
+        return RequestCount(OVERHEAD + self._view(view) - int(self.answers[step]), True, PROVIDER)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         at = np.array([call.at for call in self.session.calls[start:stop]], dtype=np.int64)

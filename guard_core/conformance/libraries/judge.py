@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from guard_core.conformance.compare import Comparison, Verdict
+from guard_core.conformance.compare import ConformanceVerdict, FigureComparison
 from guard_core.conformance.libraries.function_model import WordUsage, WrittenSummaries, words
 from guard_core.conformance.libraries.scripts import (
-    Conversation,
-    Conversations,
+    ConversationScript,
     LibraryRun,
+    LibraryStep,
     Script,
     Scripted,
-    Step,
+    ScriptedConversation,
     VectorFile,
     indices,
     session_of,
@@ -67,7 +67,7 @@ T = TypeVar("T")
 Counters = dict[tuple[str, tuple[int, ...]], EventCounter]
 
 
-def check(data: bytes, path: Path) -> Iterator[Verdict]:
+def check(data: bytes, path: Path) -> Iterator[ConformanceVerdict]:
     """A verdict for every set of parameters of a file; one with a parameter that our policy does not have is not
     judged, the others are. Raises VectorError where the file cannot be judged."""
     file = _decode(data, VectorFile, path)
@@ -80,9 +80,9 @@ def check(data: bytes, path: Path) -> Iterator[Verdict]:
             script_of(parameters)
             policy_of(kind, parameters)
         except (SettingError, UnknownName, VectorError) as error:
-            yield Verdict(name, (), 0, 0, str(error))
+            yield ConformanceVerdict(name, (), 0, 0, str(error))
             continue
-        comparison = Comparison()
+        comparison = FigureComparison()
         for run in file.runs:
             if run.parameters == name:
                 if run.conversation not in conversations:
@@ -106,14 +106,14 @@ def _kind(file: VectorFile) -> PolicyKind:
     raise VectorError(f"not judged: there is no policy here for {file.strategy[:60]} of {file.library[:60]}")
 
 
-def _conversations(path: Path) -> dict[str, Conversation]:
+def _conversations(path: Path) -> dict[str, ScriptedConversation]:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise VectorError(f"{path.name} has more than {LARGEST_FILE:,} bytes")
         data = path.read_bytes()
     except OSError as error:
         raise VectorError(f"the conversations of these runs, {path.name}, cannot be read beside the file") from error
-    file = _decode(data, Conversations, path)
+    file = _decode(data, ConversationScript, path)
     return {conversation.name: conversation for conversation in file.conversations}
 
 
@@ -127,7 +127,7 @@ class RunJudge:
     ledger: Ledger
     trace: Trace
     script: tuple[Event, ...]
-    comparison: Comparison
+    comparison: FigureComparison
 
     def compare(self) -> None:
         """Compare every step, up to one at which only one of the two raises an error."""
@@ -165,7 +165,7 @@ class RunJudge:
         before = {row: step for step, row in enumerate(self.scripted.rows)}
         return {before[row]: row - 1 for row in before if row and self.run.steps[row - 1].detail.get("point") == AFTER}
 
-    def _counts(self, at: str, step: int, recorded: Step) -> None:
+    def _counts(self, at: str, step: int, recorded: LibraryStep) -> None:
         """Whether it acted, what it compared, and with what."""
         columns = self.trace.columns
         if self.judged.judges_acted:
@@ -194,7 +194,7 @@ class RunJudge:
         own = (item for item in self.trace.compactions if item.step == step)
         return [item for item in own if (item.point == Point.END_OF_TURN) is after_turn]
 
-    def _summaries(self, at: str, recorded: Step, records: list[CompactionRecord]) -> None:
+    def _summaries(self, at: str, recorded: LibraryStep, records: list[CompactionRecord]) -> None:
         """How often the summariser was asked, and which messages it was given."""
         theirs = recorded.detail.get("summariser", [])
         if any("skipped" in call for call in theirs):
@@ -220,8 +220,8 @@ def judge(
     kind: PolicyKind,
     parameters: dict[str, Any],
     run: LibraryRun,
-    conversation: Conversation,
-    comparison: Comparison,
+    conversation: ScriptedConversation,
+    comparison: FigureComparison,
     counters: Counters,
 ) -> RunJudge:
     """A run beside our replay of it. `counters` has the counts of the runs before it, and gets those of this one."""

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from guard_core.conformance.vectors import Size, VectorError
-from guard_core.estimation.usage import PROVIDER, Counted, CountedRun
+from guard_core.estimation.usage import PROVIDER, CountedRun, RequestCount
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.ledger import Ints
 from guard_core.requests import materialise
@@ -80,7 +80,7 @@ def _arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value(item) for name, item in arguments.items()}
 
 
-class Conversation(msgspec.Struct, frozen=True, dict=True):
+class ScriptedConversation(msgspec.Struct, frozen=True, dict=True):
     """A scripted conversation."""
 
     name: str
@@ -92,14 +92,14 @@ class Conversation(msgspec.Struct, frozen=True, dict=True):
         return tuple(message.event() for message in self.messages)
 
 
-class Conversations(msgspec.Struct, frozen=True):
+class ConversationScript(msgspec.Struct, frozen=True):
     """A file of scripted conversations."""
 
     format: Literal["policy-conversations/1"]
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[ScriptedConversation, ...]
 
 
-class Step(msgspec.Struct, frozen=True, array_like=True):
+class LibraryStep(msgspec.Struct, frozen=True, array_like=True):
     """What a library did before a model call (or, at the point `after`, at the end of a turn)."""
 
     at: Index
@@ -124,7 +124,7 @@ class LibraryRun(msgspec.Struct, frozen=True):
 
     parameters: str
     conversation: str
-    steps: tuple[Step, ...]
+    steps: tuple[LibraryStep, ...]
     outside: tuple[Index, ...] | None = None
     end: Any = None
 
@@ -168,13 +168,13 @@ class Scripted(msgspec.Struct, frozen=True):
     rows: tuple[int, ...]
 
 
-def without_calls(conversation: Conversation) -> Conversation:
+def without_calls(conversation: ScriptedConversation) -> ScriptedConversation:
     """A conversation whose answers have no tool calls."""
     messages = (msgspec.structs.replace(message, calls=()) for message in conversation.messages)
     return msgspec.structs.replace(conversation, messages=tuple(messages))
 
 
-def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
+def session_of(conversation: ScriptedConversation, run: LibraryRun) -> Scripted:
     """The session of a run: its calls are made where the run has a step before a model call."""
     numbers = [index for index in range(len(conversation.messages)) if not run.is_outside(index)]
     before = np.cumsum([0, *(not run.is_outside(index) for index in range(len(conversation.messages)))])
@@ -198,7 +198,7 @@ def session_of(conversation: Conversation, run: LibraryRun) -> Scripted:
 
 
 @dataclass(frozen=True)
-class RecordedUsage:
+class ScriptedUsage:
     """The provider of a run: the counts that the file has, whatever is sent; -1: it reported nothing. Requests of the
     `session` with more than `most` tokens are refused (-1: none are), by their characters / 4 or what `count` says."""
 
@@ -216,9 +216,9 @@ class RecordedUsage:
         """Is a request refused."""
         return (_characters(view, self.session) // 4 if self.count is None else self.count(view)) > self.most
 
-    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> Counted:
+    def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
         count = int(self.tokens[step])
-        return Counted(max(count, 0), count >= 0, PROVIDER)
+        return RequestCount(max(count, 0), count >= 0, PROVIDER)
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         if self.refuses:  # no step is looked over, for any may be refused
@@ -235,11 +235,11 @@ class RecordedUsage:
 
 def usage_of(
     run: LibraryRun, scripted: Scripted, *, most: int = -1, count: Callable[[View], int] | None = None
-) -> RecordedUsage:
-    """What the scripted provider reported at the calls of a run, and what it refused (`RecordedUsage`)."""
+) -> ScriptedUsage:
+    """What the scripted provider reported at the calls of a run, and what it refused (`ScriptedUsage`)."""
     reported = [run.steps[row].detail.get("usage") for row in scripted.rows]
     tokens = np.array([item[0] if item else -1 for item in reported], dtype=np.int64)
-    return RecordedUsage(tokens, scripted.session, most, count)
+    return ScriptedUsage(tokens, scripted.session, most, count)
 
 
 def _characters(view: View, session: Session) -> int:

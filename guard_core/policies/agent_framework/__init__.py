@@ -23,20 +23,20 @@ def _runs(strategy: str, **settings: str | int) -> RecordedRuns:
 
 
 TRUNCATION = PolicyKind(
-    own.Truncation.name,
+    own.AgentFrameworkTruncation.name,
     "Agent Framework (truncation)",
     "Removes the oldest groups of messages until the rest is few or short enough.",
-    lambda **values: own.Truncation(data.TruncationSettings(**values)),
+    lambda **values: own.AgentFrameworkTruncation(data.TruncationSettings(**values)),
     data.TRUNCATION_SETTINGS,
     summarises=False,
     judged_by=_runs("truncation", tokens=False),
     known_problems=(BEGINS_WITH_ANSWER,),
 )
 SLIDING_WINDOW = PolicyKind(
-    own.SlidingWindow.name,
+    own.AgentFrameworkSlidingWindow.name,
     "Agent Framework (sliding window)",
     "Keeps system messages and the last groups of messages.",
-    lambda **values: own.SlidingWindow(data.SlidingWindowSettings(**values)),
+    lambda **values: own.AgentFrameworkSlidingWindow(data.SlidingWindowSettings(**values)),
     data.SLIDING_WINDOW_SETTINGS,
     summarises=False,
     judged_by=_runs("sliding_window"),
@@ -64,10 +64,10 @@ TOOL_RESULT = PolicyKind(
     judged_by=_runs("tool_result"),
 )
 SUMMARIZATION = PolicyKind(
-    own.Summarization.name,
+    own.AgentFrameworkSummarization.name,
     "Agent Framework (summarization)",
     "Replaces the oldest groups of messages with a summary when there are too many messages.",
-    lambda **values: own.Summarization(data.SummarizationSettings(**values)),
+    lambda **values: own.AgentFrameworkSummarization(data.AgentFrameworkSummarizationSettings(**values)),
     (*data.SUMMARIZATION_SETTINGS, data.ID_PREFIX),
     judged_by=_runs("summarization"),
     known_problems=(

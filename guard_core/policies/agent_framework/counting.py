@@ -14,7 +14,7 @@ import numpy as np
 
 from guard_core.costs import CALL, MEDIA, REASONING, RESULT, TEXT, text_sizes
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.messages import ASSISTANT, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
+from guard_core.policies.pieces.messages import ASSISTANT, SYSTEM_ROLE, TOOL, USER, MessageCosts, roles_of
 from guard_core.views import Synthetic
 
 CHARS_PER_TOKEN = 4
@@ -49,7 +49,7 @@ def tokens_of(chars: Ints) -> Ints:
 
 
 @cache
-def message_costs(id_prefix: str) -> Costs:
+def message_costs(id_prefix: str) -> MessageCosts:
     """Tokens of events. Messages that were inserted are counted when they are made, for their ids differ."""
     prefix = len(id_prefix)
 
@@ -59,7 +59,7 @@ def message_costs(id_prefix: str) -> Costs:
         contents = ledger.by_event(_content_chars(parts) + BETWEEN)
         return tokens_of(around + np.maximum(contents - BETWEEN, 0))
 
-    return Costs(f"agent-framework tokens/{prefix}", events, lambda message: 0)
+    return MessageCosts(f"agent-framework tokens/{prefix}", events, lambda message: 0)
 
 
 def inserted_tokens(message: Synthetic, id_chars: int, quoted: int = 0) -> int:
@@ -94,7 +94,7 @@ def _content_chars(parts: dict[str, Ints]) -> Ints:
     return np.select([kind == each for each in varies], [CONTENT[each] + varies[each] for each in varies], 0)
 
 
-class Lines(NamedTuple):
+class TranscriptSize(NamedTuple):
     """Of some messages of a transcript, their characters without their numbers, and how many they are."""
 
     chars: int
@@ -127,7 +127,7 @@ def _line_chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
 
 
 # Characters of messages in the summariser's transcript, without their numbers.
-LINE_COSTS = Costs(
+LINE_COSTS = MessageCosts(
     "agent-framework transcript",
     _line_chars,
     lambda message: LINE + ROLE_CHARS[ASSISTANT] + (message.bytes if message.text is None else len(message.text)),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_REASONING, HAS_TEXT, RESULT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.messages import ASSISTANT, SYSTEM_ROLE, TOOL, USER, Costs, roles_of
+from guard_core.policies.pieces.messages import ASSISTANT, SYSTEM_ROLE, TOOL, USER, MessageCosts, roles_of
 from guard_core.view_sums import FirstPlaces, sums_of
 from guard_core.views import Segment, Span, Synthetic, View, followed
 
@@ -25,7 +25,7 @@ _KINDS = {SYSTEM_ROLE: SYSTEM_GROUP, USER: USER_GROUP, TOOL: TOOL_GROUP}
 Bools = NDArray[np.bool_]
 
 
-class Runs(NamedTuple):
+class GroupRuns(NamedTuple):
     """Neighbouring messages of one group, in the log: where each run starts (and one entry more, the log's end), its
     kind, and the first run of its group."""
 
@@ -34,14 +34,14 @@ class Runs(NamedTuple):
     group: Ints
 
 
-def runs_of(ledger: Ledger) -> Runs:
+def runs_of(ledger: Ledger) -> GroupRuns:
     """The runs of a log."""
     if "agent-framework groups" not in ledger.derived:
         starts, kinds = zip(*_runs(ledger), strict=True) if ledger.event_count else ((), ())
         bounds = np.array([*starts, ledger.event_count], dtype=np.int64)
-        runs = Runs(bounds, np.array(kinds, dtype=np.int64), _linked(ledger, bounds))
+        runs = GroupRuns(bounds, np.array(kinds, dtype=np.int64), _linked(ledger, bounds))
         ledger.derived["agent-framework groups"] = runs
-    computed: Runs = ledger.derived["agent-framework groups"]
+    computed: GroupRuns = ledger.derived["agent-framework groups"]
     return computed
 
 
@@ -93,23 +93,23 @@ def _starts_of(ledger: Ledger, wanted: Bools) -> Ints:
     return marks
 
 
-NOT_SYSTEM_GROUPS = Costs(
+NOT_SYSTEM_GROUPS = MessageCosts(
     "agent-framework groups",
     lambda ledger, parts: _starts_of(ledger, runs_of(ledger).kinds != SYSTEM_GROUP),
     lambda message: 1,
 )
-TOOL_GROUPS = Costs(
+TOOL_GROUPS = MessageCosts(
     "agent-framework tool groups",
     lambda ledger, parts: _starts_of(ledger, runs_of(ledger).kinds == TOOL_GROUP),
     lambda message: 0,
 )
-NOT_SYSTEM_MESSAGES = Costs(
+NOT_SYSTEM_MESSAGES = MessageCosts(
     "agent-framework messages",
     lambda ledger, parts: (roles_of(ledger) != SYSTEM_ROLE).astype(np.int64),
     lambda message: 1,
 )
 
-SYSTEM_MESSAGES = Costs(
+SYSTEM_MESSAGES = MessageCosts(
     "agent-framework system",
     lambda ledger, parts: (roles_of(ledger) == SYSTEM_ROLE).astype(np.int64),
     lambda message: 0,
@@ -117,10 +117,10 @@ SYSTEM_MESSAGES = Costs(
 
 
 # Of every event, is it of a tool group; and how many inserted messages there are.
-IN_TOOL_GROUP = Costs(
+IN_TOOL_GROUP = MessageCosts(
     "agent-framework in tool groups", lambda ledger, parts: _in_tool_groups(ledger), lambda message: 0
 )
-INSERTED = Costs(
+INSERTED = MessageCosts(
     "agent-framework inserted", lambda ledger, parts: np.zeros(ledger.event_count, dtype=np.int64), lambda message: 1
 )
 
@@ -182,7 +182,7 @@ def _in_tool_groups(ledger: Ledger) -> Ints:
     return np.repeat((runs.kinds == TOOL_GROUP).astype(np.int64), np.diff(runs.starts))
 
 
-class Groups(NamedTuple):
+class GroupedList(NamedTuple):
     """A list in groups. A row of `first`, `stop` and `group` is a run of neighbouring messages (an inserted message
     has -1 and its place among `messages`); a row of the others is a group, in the order of their first messages.
 
@@ -274,7 +274,7 @@ class Groups(NamedTuple):
         return pairwise(sorted({*self.edges, *changes.tolist(), *messages, count}))
 
 
-def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
+def groups_of(ledger: Ledger, costs: MessageCosts, included: Included) -> GroupedList:
     """The groups of a list, with the tokens of each."""
     starts, run_kinds, run_groups, run_sizes = _run_lists(ledger)
     prefix = costs.prefix(ledger)
@@ -316,7 +316,7 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
             sizes[each] = stop[each] - first[each]
     count = len(names)
     if len(set(names)) == count:  # each group is one run, as in most lists
-        return Groups(included, messages, first, stop, range(count), kinds, tokens, sizes, range(count), edges)
+        return GroupedList(included, messages, first, stop, range(count), kinds, tokens, sizes, range(count), edges)
     numbers: dict[int, int] = {}
     group = [numbers.setdefault(name, len(numbers)) for name in names]
     begins = sorted(dict(zip(reversed(group), range(count - 1, -1, -1), strict=True)).values())
@@ -324,7 +324,9 @@ def groups_of(ledger: Ledger, costs: Costs, included: Included) -> Groups:
     for number, cost, size in zip(group, tokens, sizes, strict=True):
         own[number] += cost
         lengths[number] += size
-    return Groups(included, messages, first, stop, group, [kinds[row] for row in begins], own, lengths, begins, edges)
+    return GroupedList(
+        included, messages, first, stop, group, [kinds[row] for row in begins], own, lengths, begins, edges
+    )
 
 
 def run_starts(ledger: Ledger) -> list[int]:
@@ -360,7 +362,7 @@ def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int], list[in
     return lists
 
 
-def _run_tokens(ledger: Ledger, costs: Costs) -> list[int]:
+def _run_tokens(ledger: Ledger, costs: MessageCosts) -> list[int]:
     """The tokens of every run."""
     key = "agent-framework run tokens", costs.key
     if key not in ledger.derived:

@@ -25,8 +25,8 @@ from guard_core.policies.agent_framework.groups import (
 )
 from guard_core.policies.agent_framework.runs import GroupRule, walked
 from guard_core.policies.agent_framework.strategies import (
-    Summarising,
-    Work,
+    GroupSummaries,
+    ListInWork,
     collapsed_tool_groups,
     fitting,
     last_groups,
@@ -40,8 +40,8 @@ from guard_core.policies.agent_framework.strategies import (
     without_tool_groups,
 )
 from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes
-from guard_core.policies.pieces.messages import Costs
-from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy, Walked
+from guard_core.policies.pieces.messages import MessageCosts
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy, Walked
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column, Head
 from guard_core.views import Span, Synthetic
 
@@ -66,7 +66,9 @@ class AgentFrameworkPolicy(StagedPolicy):
     def noted(self, sizes: Sizes) -> dict[str, Ints]:
         return {"list_tokens": self.list_tokens(sizes)}
 
-    def noted_of(self, asked: Asked, heads: Sequence[Head], states: Sequence[Any], before: Ints) -> dict[str, Ints]:
+    def noted_of(
+        self, asked: ScanRequest, heads: Sequence[Head], states: Sequence[Any], before: Ints
+    ) -> dict[str, Ints]:
         costs = message_costs(self.settings.id_prefix)
         prefix = costs.prefix(asked.ledger)
         more = [
@@ -82,19 +84,19 @@ class AgentFrameworkPolicy(StagedPolicy):
         before = costs.view(sizes.ledger, head.view) + tokens_in(sizes.ledger, sizes.state.inserted)
         return np.asarray(before + prefix[sizes.at] - prefix[head.kept_from])
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return message_costs(self.settings.id_prefix)
 
     def counted(self, sizes: Sizes) -> Ints:
         return self.list_tokens(sizes) if self.compares == TOKENS else sizes.whole
 
     @abstractmethod
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         """What the strategy makes of the list."""
 
     def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         included = Included(request.view, state.inserted, state.added)
-        work = self.worked(Work(request, state, included, self.settings.id_prefix))
+        work = self.worked(ListInWork(request, state, included, self.settings.id_prefix))
         view, state = work.included.view, work.state
         if not work.changed:
             return ListOutcome(view, state, held=SUMMARISER_FAILED if work.failed else NOTHING_TO_COMPACT)
@@ -102,7 +104,7 @@ class AgentFrameworkPolicy(StagedPolicy):
         return ListOutcome(view, state, work.passes)
 
 
-class Truncation(AgentFrameworkPolicy):
+class AgentFrameworkTruncation(AgentFrameworkPolicy):
     """TruncationStrategy."""
 
     name: ClassVar[str] = "agent-framework-truncation"
@@ -119,7 +121,7 @@ class Truncation(AgentFrameworkPolicy):
     def limit(self, window: int) -> int:
         return self.settings.max_n
 
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         settings, groups = self.settings, work.groups
         amounts = groups.tokens if settings.tokens else groups.sizes
         stay = protected(groups, system=settings.preserve_system, first_user=settings.preserve_first_user_group)
@@ -134,13 +136,13 @@ class _Grouping(AgentFrameworkPolicy):
         return GROUPS
 
 
-class SlidingWindow(_Grouping):
+class AgentFrameworkSlidingWindow(_Grouping):
     """SlidingWindowStrategy."""
 
     name: ClassVar[str] = "agent-framework-sliding-window"
     settings: own.SlidingWindowSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return NOT_SYSTEM_GROUPS
 
     def limit(self, window: int) -> int:
@@ -159,13 +161,13 @@ class SlidingWindow(_Grouping):
     def acts_below(self) -> str:
         return "the list has a message of the system"
 
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         return last_groups(work, self.settings.keep_last_groups, system=self.settings.preserve_system)
 
     def walks(self, ledger: Ledger, state: Any) -> bool:
         return not state.head and self.settings.keep_last_groups > 0 and is_plain(ledger, state.kept_from)
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act:
         starts = run_starts(asked.ledger)
         count = bisect_left(starts, asked.at.item(row))
         return Act(Head((), starts[count - self.settings.keep_last_groups]), state)
@@ -176,7 +178,7 @@ class _ToolGroups(_Grouping):
 
     settings: own.ToolGroupSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return TOOL_GROUPS
 
     def limit(self, window: int) -> int:
@@ -188,10 +190,10 @@ class SelectiveToolCall(_ToolGroups):
 
     name: ClassVar[str] = "agent-framework-selective-tool-call"
 
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         return without_tool_groups(work, self.settings.keep_last_tool_call_groups)
 
-    def walked(self, asked: Asked) -> Walked | None:
+    def walked(self, asked: ScanRequest) -> Walked | None:
         rule = GroupRule(self.settings.keep_last_tool_call_groups, collapses=False, limit=self.limit(asked.run.window))
         return walked(self, rule, asked)
 
@@ -201,37 +203,37 @@ class ToolResult(_ToolGroups):
 
     name: ClassVar[str] = "agent-framework-tool-result"
 
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         return collapsed_tool_groups(work, self.settings.keep_last_tool_call_groups)
 
-    def walked(self, asked: Asked) -> Walked | None:
+    def walked(self, asked: ScanRequest) -> Walked | None:
         rule = GroupRule(self.settings.keep_last_tool_call_groups, collapses=True, limit=self.limit(asked.run.window))
         return walked(self, rule, asked)
 
 
-def _rule(settings: own.SummarizationSettings) -> Summarising:
-    return Summarising(
+def _rule(settings: own.AgentFrameworkSummarizationSettings) -> GroupSummaries:
+    return GroupSummaries(
         settings.target_count, settings.threshold, settings.max_summary_input_tokens, settings.summary_budget
     )
 
 
-class Summarization(AgentFrameworkPolicy):
+class AgentFrameworkSummarization(AgentFrameworkPolicy):
     """SummarizationStrategy."""
 
     name: ClassVar[str] = "agent-framework-summarization"
-    settings: own.SummarizationSettings
+    settings: own.AgentFrameworkSummarizationSettings
 
     @property
     def compares(self) -> str:
         return MESSAGES
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return NOT_SYSTEM_MESSAGES
 
     def limit(self, window: int) -> int:
         return self.settings.target_count + self.settings.threshold
 
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         return summarised(work, _rule(self.settings))
 
     def walks(self, ledger: Ledger, state: Any) -> bool:
@@ -239,7 +241,7 @@ class Summarization(AgentFrameworkPolicy):
         is_summary = all(isinstance(each, Synthetic) for each in state.head) and len(state.head) <= 1
         return is_summary and is_plain(ledger, state.kept_from)
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int | None:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int | None:
         ledger, settings, at = asked.ledger, self.settings, asked.at.item(row)
         starts, kept_from = run_starts(ledger), head.kept_from
         cut = starts[bisect_right(starts, at - max(settings.target_count, 1)) - 1]
@@ -275,14 +277,14 @@ class ContextWindow(AgentFrameworkPolicy):
     def limit(self, window: int) -> int:
         return self._share(window, self.settings.tool_eviction_threshold)
 
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         settings, window = self.settings, work.request.check.window
         work = collapsed_tool_groups(work, settings.keep_last_tool_call_groups)
         if work.tokens <= self._share(window, settings.truncation_threshold):
             return work
         return shortened(work, work.request.limit, system=True, first_user=settings.preserve_first_user_group)
 
-    def walked(self, asked: Asked) -> Walked | None:
+    def walked(self, asked: ScanRequest) -> Walked | None:
         window, keep = asked.run.window, self.settings.keep_last_tool_call_groups
         most = self._share(window, self.settings.truncation_threshold)
         return walked(self, GroupRule(keep, collapses=True, limit=self.limit(window), by_tokens=True, most=most), asked)
@@ -298,7 +300,7 @@ class TokenBudget(AgentFrameworkPolicy):
     def limit(self, window: int) -> int:
         return self.settings.token_budget or window
 
-    def worked(self, work: Work) -> Work:
+    def worked(self, work: ListInWork) -> ListInWork:
         most = work.request.limit
         for name, number in own.inner_strategies(self.settings.inner):
             work = self._tried(work, name, number)
@@ -309,7 +311,7 @@ class TokenBudget(AgentFrameworkPolicy):
                 work = shortened(work, most, system=system)
         return work
 
-    def _tried(self, work: Work, name: str, number: int) -> Work:
+    def _tried(self, work: ListInWork, name: str, number: int) -> ListInWork:
         """The list after one of the strategies."""
         if name == "sliding":
             return last_groups(work, number, system=True)

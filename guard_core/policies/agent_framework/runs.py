@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from guard_core.estimation.usage import CountedRun, Growing, growing_counts
+from guard_core.estimation.usage import CountedRun, GrowingRequests, growing_counts
 from guard_core.ledger import Ints
 from guard_core.policies.agent_framework.counting import inserted_tokens, message_costs
 from guard_core.policies.agent_framework.groups import IN_TOOL_GROUP, TOOL_GROUP, runs_of, tokens_in
 from guard_core.policies.agent_framework.strategies import tool_results_message
 from guard_core.policies.pieces.lists import ListPolicy
-from guard_core.policies.pieces.stages import Asked, Stages, Walked
+from guard_core.policies.pieces.stages import ScanRequest, Stages, Walked
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Span, View, followed
@@ -35,7 +35,7 @@ class GroupRule(NamedTuple):
     most: int = -1
 
 
-class Ends(NamedTuple):
+class OpenEnds(NamedTuple):
     """The open end of a list, with the tool groups that begin at `starts` (events). After the first 0, 1, ... of them
     went, `filled` of the `segments` come before the log, which is sent from `kept` on. `less` counts the messages that
     the list then has fewer, `tokens` the library's tokens, `estimates` those of the heuristic; `inserted` are the
@@ -62,7 +62,7 @@ class Numbers(NamedTuple):
     held: Ints
 
 
-def walked(policy: ListPolicy, rule: GroupRule, asked: Asked) -> Walked | None:
+def walked(policy: ListPolicy, rule: GroupRule, asked: ScanRequest) -> Walked | None:
     """What is done in a run of steps; None where it has to be looked at step by step."""
     ledger, at, state = asked.ledger, asked.at, asked.state
     last = state.head[-1] if state.head else None
@@ -80,7 +80,7 @@ def walked(policy: ListPolicy, rule: GroupRule, asked: Asked) -> Walked | None:
     return _walked(policy, rule, asked, ends, numbers)
 
 
-def _ends(policy: ListPolicy, rule: GroupRule, asked: Asked, at: int) -> Ends | None:
+def _ends(policy: ListPolicy, rule: GroupRule, asked: ScanRequest, at: int) -> OpenEnds | None:
     """The open end of a list up to event `at`; None where groups are not runs of neighbours."""
     run, state = asked.run, asked.state
     ledger, runs, begin = run.ledger, runs_of(run.ledger), state.kept_from
@@ -108,7 +108,7 @@ def _ends(policy: ListPolicy, rule: GroupRule, asked: Asked, at: int) -> Ends | 
     estimates = _saved(costs.prefix, starts[:most], stops[:most], [costs.segment(message) for message in messages])
     own = _saved(message_costs(policy.settings.id_prefix).prefix(ledger), starts[:most], stops[:most], inserted)
     less = _saved(np.arange(ledger.event_count + 1), starts[:most], stops[:most], [1] * len(messages))
-    return Ends(starts, segments, filled, kept, inserted, less, own.tolist(), estimates)
+    return OpenEnds(starts, segments, filled, kept, inserted, less, own.tolist(), estimates)
 
 
 def _saved(prefix: Ints, starts: Ints, stops: Ints, instead: list[int]) -> Ints:
@@ -117,7 +117,7 @@ def _saved(prefix: Ints, starts: Ints, stops: Ints, instead: list[int]) -> Ints:
     return np.append(0, np.cumsum(less - np.array(instead, dtype=np.int64) if instead else less))
 
 
-def _decided(rule: GroupRule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers:
+def _decided(rule: GroupRule, ends: OpenEnds, tokens: Ints, groups: Ints) -> Numbers:
     """What is done at each step, up to one at which more than that is done."""
     before, after, held, dropped = [], [], [], 0
     for size, count in zip(tokens.tolist(), groups.tolist(), strict=True):
@@ -135,7 +135,7 @@ def _decided(rule: GroupRule, ends: Ends, tokens: Ints, groups: Ints) -> Numbers
     return Numbers(tokens[: len(held)], groups[: len(held)], *rows)
 
 
-def _walked(policy: ListPolicy, rule: GroupRule, asked: Asked, ends: Ends, numbers: Numbers) -> Walked:
+def _walked(policy: ListPolicy, rule: GroupRule, asked: ScanRequest, ends: OpenEnds, numbers: Numbers) -> Walked:
     """The stages of a run, of which each has more groups gone."""
     run, start, state = asked.run, asked.start, asked.state
     tokens, groups, before, after, held = numbers
@@ -160,13 +160,15 @@ def _walked(policy: ListPolicy, rule: GroupRule, asked: Asked, ends: Ends, numbe
     def counts(sent: Ints) -> CountedRun | None:
         steps, stop = np.arange(start, start + len(held)), asked.at[: len(held)]
         filled, starts = np.array(ends.filled)[after], np.array(ends.kept)[after]
-        return growing_counts(run.usage, Growing(steps, asked.state.head, ends.segments, filled, starts, stop), sent)
+        return growing_counts(
+            run.usage, GrowingRequests(steps, asked.state.head, ends.segments, filled, starts, stop), sent
+        )
 
     compared = listed if rule.by_tokens else groups - before
     return Walked(stages, held, compared, {"list_tokens": listed}, state, counts)
 
 
-def _heads(state: Any, ends: Ends) -> list[Head]:
+def _heads(state: Any, ends: OpenEnds) -> list[Head]:
     """How requests begin after the first 0, 1, ... groups went."""
     view, heads = state.head, [Head(state.head, state.kept_from)]
     for first, stop, kept in zip(ends.filled, ends.filled[1:], ends.kept[1:], strict=False):

@@ -46,7 +46,7 @@ class ToolGroupSettings(ListSettings, frozen=True, kw_only=True):
     keep_last_tool_call_groups: int
 
 
-class SummarizationSettings(ListSettings, frozen=True, kw_only=True):
+class AgentFrameworkSummarizationSettings(ListSettings, frozen=True, kw_only=True):
     """Of SummarizationStrategy."""
 
     target_count: int
@@ -65,7 +65,7 @@ class ContextWindowSettings(ToolGroupSettings, frozen=True, kw_only=True):
     preserve_first_user_group: bool
 
 
-class TokenBudgetSettings(SummarizationSettings, frozen=True, kw_only=True):
+class TokenBudgetSettings(AgentFrameworkSummarizationSettings, frozen=True, kw_only=True):
     """Of TokenBudgetComposedStrategy; `token_budget` is 0 where the window counts."""
 
     token_budget: int

@@ -22,7 +22,7 @@ from guard_core.policies.agent_framework.counting import (
     LINE_BREAK_TOKENS,
     LINE_COSTS,
     PROMPT_TOKENS,
-    Lines,
+    TranscriptSize,
     inserted_tokens,
     message_costs,
 )
@@ -32,7 +32,7 @@ from guard_core.policies.agent_framework.groups import (
     SYSTEM_GROUP,
     TOOL_GROUP,
     USER_GROUP,
-    Groups,
+    GroupedList,
     Included,
     groups_of,
     is_each_a_run,
@@ -53,7 +53,7 @@ SOME = 16  # segments of a view that are looked at first; ours
 
 
 @dataclass(frozen=True)
-class Work:
+class ListInWork:
     """A list on its way through some steps. `request` is what the policy was asked, `passes` the steps that changed
     something or asked the summariser, which `failed` or gave nothing."""
 
@@ -69,7 +69,7 @@ class Work:
         return self.request.ledger
 
     @cached_property
-    def groups(self) -> Groups:
+    def groups(self) -> GroupedList:
         return groups_of(self.ledger, message_costs(self.id_prefix), self.included)
 
     @property
@@ -80,18 +80,18 @@ class Work:
             self.ledger, included.inserted
         )
 
-    def tool_groups(self) -> tuple[Included, Groups]:
+    def tool_groups(self) -> tuple[Included, GroupedList]:
         """What comes before all tool groups, and the groups from there on."""
         before, rest = self.included.parted(self.ledger)
         return before, groups_of(self.ledger, message_costs(self.id_prefix), rest)
 
-    def became(self, after: Included, given: Included | None = None, summary_bytes: int = 0) -> Work:
+    def became(self, after: Included, given: Included | None = None, summary_bytes: int = 0) -> ListInWork:
         """The work with another list, of which `given` was summarised."""
         request = self.request.with_list(self.included.view)
         step = request.passed(given.view if given else (), after.view, summary_bytes=summary_bytes)
         return replace(self, included=after, passes=(*self.passes, step))
 
-    def failed_call(self, given: Included, state: Any, *, empty: bool) -> Work:
+    def failed_call(self, given: Included, state: Any, *, empty: bool) -> ListInWork:
         """The same list after the summariser was asked in vain."""
         request = self.request.with_list(self.included.view)
         step = request.passed(given.view, self.included.view, failed=not empty, empty=empty)
@@ -103,16 +103,18 @@ class Work:
         return any(not step.failed and not step.empty for step in self.passes)
 
 
-def without_oldest(work: Work, groups: Groups, amounts: list[int], most: int, protected: Container[int]) -> Work:
+def without_oldest(
+    work: ListInWork, groups: GroupedList, amounts: list[int], most: int, protected: Container[int]
+) -> ListInWork:
     """The oldest groups that are not protected go until the amounts of the others are at most `most`."""
     return _without(work, groups, _oldest(amounts, sum(amounts) - most, protected))
 
 
-def shortened(work: Work, most: int, *, system: bool, first_user: bool = False) -> Work:
+def shortened(work: ListInWork, most: int, *, system: bool, first_user: bool = False) -> ListInWork:
     """The oldest groups go until the list has at most `most` tokens; which ones are `protected` is asked for."""
     over = work.tokens - most
 
-    def gone(groups: Groups) -> list[int] | None:
+    def gone(groups: GroupedList) -> list[int] | None:
         stay = protected(groups, system=system, first_user=first_user)
         oldest = sorted(_oldest(groups.tokens[: groups.least], over, stay))
         return oldest if sum(groups.tokens[group] for group in oldest) >= over else None
@@ -127,7 +129,7 @@ def shortened(work: Work, most: int, *, system: bool, first_user: bool = False) 
 class _Beginning(NamedTuple):
     """The first groups of a list, of which some are `chosen`, and what comes behind them."""
 
-    groups: Groups
+    groups: GroupedList
     chosen: list[int]
     rest: Included
 
@@ -136,7 +138,7 @@ class _Beginning(NamedTuple):
         return self.rest.behind(after)._replace(added=after.added)
 
 
-def _beginning(work: Work, choose: Callable[[Groups], list[int] | None]) -> _Beginning | None:
+def _beginning(work: ListInWork, choose: Callable[[GroupedList], list[int] | None]) -> _Beginning | None:
     """As much of the beginning of a long list as is needed to choose some of its groups; `choose` gives None where what
     it is given is too little. None where all of the list is to be looked at."""
     size = SOME
@@ -150,7 +152,7 @@ def _beginning(work: Work, choose: Callable[[Groups], list[int] | None]) -> _Beg
     return None
 
 
-def _without_first(work: Work, gone: Callable[[Groups], list[int] | None]) -> Work | None:
+def _without_first(work: ListInWork, gone: Callable[[GroupedList], list[int] | None]) -> ListInWork | None:
     """A long list without the groups of its beginning that are `gone`; as `_beginning`."""
     begin = _beginning(work, gone)
     return None if begin is None else work.became(begin.whole(begin.groups.without(set(begin.chosen))))
@@ -169,7 +171,7 @@ def _oldest(amounts: list[int], over: int, protected: Container[int]) -> set[int
     return oldest
 
 
-def protected(groups: Groups, *, system: bool, first_user: bool = False) -> set[int]:
+def protected(groups: GroupedList, *, system: bool, first_user: bool = False) -> set[int]:
     """The groups that truncation leaves: the newest, and as asked those of the system and the user's first."""
     stays = set(groups.of_kind(SYSTEM_GROUP) if system else ())
     if first_user:
@@ -177,7 +179,7 @@ def protected(groups: Groups, *, system: bool, first_user: bool = False) -> set[
     return stays | {groups.least}
 
 
-def last_groups(work: Work, keep: int, *, system: bool) -> Work:
+def last_groups(work: ListInWork, keep: int, *, system: bool) -> ListInWork:
     """The last groups stay, and, as asked, those of the system."""
     count = NOT_SYSTEM_GROUPS.view(work.ledger, work.included.view) - keep  # of those that go
     if system and keep > 0 and is_each_a_run(work.ledger):
@@ -191,13 +193,13 @@ def last_groups(work: Work, keep: int, *, system: bool) -> Work:
     return _without(work, groups, excluded if system else excluded.union(groups.of_kind(SYSTEM_GROUP)))
 
 
-def without_tool_groups(work: Work, keep: int) -> Work:
+def without_tool_groups(work: ListInWork, keep: int) -> ListInWork:
     """All tool groups but the last ones go."""
     before, groups = work.tool_groups()
     return _without(work, groups, set(_older_tool_groups(groups, keep)), before)
 
 
-def collapsed_tool_groups(work: Work, keep: int) -> Work:
+def collapsed_tool_groups(work: ListInWork, keep: int) -> ListInWork:
     """All tool groups but the last ones become a message each that says what the tools returned."""
     (before, groups), session = work.tool_groups(), work.request.check.session
     older = _older_tool_groups(groups, keep)
@@ -212,12 +214,12 @@ def collapsed_tool_groups(work: Work, keep: int) -> Work:
     return work.became(groups.without(new.keys(), new).behind(before))
 
 
-def _older_tool_groups(groups: Groups, keep: int) -> list[int]:
+def _older_tool_groups(groups: GroupedList, keep: int) -> list[int]:
     tools = groups.of_kind(TOOL_GROUP)
     return tools[: max(len(tools) - keep, 0)]
 
 
-def _without(work: Work, groups: Groups, gone: set[int], before: Included = NOTHING) -> Work:
+def _without(work: ListInWork, groups: GroupedList, gone: set[int], before: Included = NOTHING) -> ListInWork:
     """The list without some groups, behind what comes `before` them."""
     return work.became(groups.without(gone).behind(before)) if gone else work
 
@@ -265,7 +267,7 @@ def _collapsed_sizes(ledger: Ledger, events: list[int]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Summarising:
+class GroupSummaries:
     """How groups are summarised: beyond `target` and `threshold` messages that are not the system's the oldest groups
     are, at most `input_tokens` of them with the instructions (0: no limit)."""
 
@@ -275,7 +277,7 @@ class Summarising:
     budget: int
 
 
-def summarised(work: Work, rule: Summarising) -> Work:
+def summarised(work: ListInWork, rule: GroupSummaries) -> ListInWork:
     """The oldest groups replaced by a summary."""
     count = NOT_SYSTEM_MESSAGES.view(work.ledger, work.included.view)
     if count <= rule.target + rule.threshold:
@@ -316,7 +318,7 @@ def summary_tokens(message: Synthetic, number: int) -> int:
     return inserted_tokens(message, len("summary_") + len(str(number)))
 
 
-def _older(groups: Groups, target: int) -> list[int]:
+def _older(groups: GroupedList, target: int) -> list[int]:
     """The groups before the newest ones with as many messages as are to stay."""
     plain, kept = groups.plain, 0
     while plain:
@@ -326,7 +328,7 @@ def _older(groups: Groups, target: int) -> list[int]:
     return plain
 
 
-def _first_older(ledger: Ledger, rule: Summarising, count: int, groups: Groups) -> list[int] | None:
+def _first_older(ledger: Ledger, rule: GroupSummaries, count: int, groups: GroupedList) -> list[int] | None:
     """The groups of the beginning of a list of `count` messages that are summarised, where as many as are to stay come
     behind it and it holds more than the summariser can be given."""
     if count - sum(groups.sizes[group] for group in groups.plain) < rule.target:
@@ -336,13 +338,13 @@ def _first_older(ledger: Ledger, rule: Summarising, count: int, groups: Groups) 
     return chosen if chosen and chosen[-1] < older[-1] else None
 
 
-def _fitting_groups(ledger: Ledger, groups: Groups, older: list[int], rule: Summarising) -> list[int]:
+def _fitting_groups(ledger: Ledger, groups: GroupedList, older: list[int], rule: GroupSummaries) -> list[int]:
     """The groups of some that the summariser can be given at once."""
     lines = (_lines(ledger, groups, group) for group in older)
     return [older[place] for place in fitting(lines, rule.input_tokens)]
 
 
-def fitting(groups: Iterable[Lines], most: int) -> list[int]:
+def fitting(groups: Iterable[TranscriptSize], most: int) -> list[int]:
     """The places of the first of some groups that the summariser can be given at once; too large ones before them are
     skipped."""
     chosen: list[int] = []
@@ -358,18 +360,20 @@ def fitting(groups: Iterable[Lines], most: int) -> list[int]:
     return chosen
 
 
-def lines_of(ledger: Ledger, messages: View, bounds: Sequence[int]) -> Iterator[Lines]:
+def lines_of(ledger: Ledger, messages: View, bounds: Sequence[int]) -> Iterator[TranscriptSize]:
     """The lines of some inserted messages, and of groups of the log from each bound to the next."""
-    yield from (Lines(LINE_COSTS.segment(ledger, message), 1) for message in messages)
+    yield from (TranscriptSize(LINE_COSTS.segment(ledger, message), 1) for message in messages)
     prefix = LINE_COSTS.prefix(ledger)
-    yield from (Lines(prefix.item(stop) - prefix.item(start), stop - start) for start, stop in pairwise(bounds))
+    yield from (
+        TranscriptSize(prefix.item(stop) - prefix.item(start), stop - start) for start, stop in pairwise(bounds)
+    )
 
 
-def _lines(ledger: Ledger, groups: Groups, group: int) -> Lines:
+def _lines(ledger: Ledger, groups: GroupedList, group: int) -> TranscriptSize:
     events = [*groups.members(group)]
     if not events:
         message = groups.messages[groups.stop[groups.begins[group]]]
-        return Lines(LINE_COSTS.inserted(message), 1)
+        return TranscriptSize(LINE_COSTS.inserted(message), 1)
     prefix = LINE_COSTS.prefix(ledger)
     chars = sum(prefix.item(each.stop) - prefix.item(each.start) for each in events)
-    return Lines(chars, sum(map(len, events)))
+    return TranscriptSize(chars, sum(map(len, events)))

@@ -16,12 +16,12 @@ from guard_core.policies.contextguard.settings import (
     checked,
     published,
 )
-from guard_core.policies.contextguard.sliding_window import SlidingWindow
+from guard_core.policies.contextguard.sliding_window import GuardSlidingWindow
 from guard_core.policies.contextguard.threshold import Threshold
 from guard_core.policies.settings import PolicyKind, SummariserPrompt
 from guard_core.summaries.rendering import system_prompt, user_prompt
 
-__all__ = ["MENDS", "PROFILES", "SLIDING", "THRESHOLD", "RecentTail", "Settings", "SlidingWindow", "Threshold"]
+__all__ = ["MENDS", "PROFILES", "SLIDING", "THRESHOLD", "GuardSlidingWindow", "RecentTail", "Settings", "Threshold"]
 
 
 def _threshold(**values: Any) -> Threshold | RecentTail:
@@ -54,7 +54,7 @@ SLIDING = PolicyKind(
     "contextguard-sliding",
     "ContextGuard (sliding window)",
     "Summarises the oldest messages once too many follow the watermark.",
-    lambda **values: SlidingWindow(checked(Settings(**values))),
+    lambda **values: GuardSlidingWindow(checked(Settings(**values))),
     published(sliding=True),
     PUBLISHED_PROFILES,
     prompt=_prompt,

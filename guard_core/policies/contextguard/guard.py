@@ -17,9 +17,9 @@ from guard_core.costs import STARTS_WITH_MARKER, USER
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.contextguard.contents import costs_of
-from guard_core.policies.contextguard.memory import Memory
+from guard_core.policies.contextguard.memory import GuardMemory
 from guard_core.policies.contextguard.settings import Settings
 from guard_core.policies.pieces.counters import LastCounts, last_counts, recorded_counts
 from guard_core.summaries.base import Summary, SummaryRequest
@@ -65,15 +65,15 @@ class GuardStrategy:
 
     @property
     def state_type(self) -> type:
-        return Memory
+        return GuardMemory
 
     def estimator(self, ledger: Ledger) -> Heuristic:
         return costs_of(ledger, self.settings)
 
-    def start(self) -> Memory:
-        return Memory()
+    def start(self) -> GuardMemory:
+        return GuardMemory()
 
-    def observe(self, state: Memory, prompt_tokens: int | None, step: int) -> Memory:
+    def observe(self, state: GuardMemory, prompt_tokens: int | None, step: int) -> GuardMemory:
         """After the model answered: only a positive count is remembered, a missing one leaves the old."""
         if not prompt_tokens or prompt_tokens <= 0:
             return state
@@ -81,7 +81,7 @@ class GuardStrategy:
 
     # What is sent where nothing is compacted
 
-    def head(self, ledger: Ledger, memory: Memory, user_event: int) -> Head:
+    def head(self, ledger: Ledger, memory: GuardMemory, user_event: int) -> Head:
         """The summary in place of what it stands for; nothing where there is none or the user's text looks like one."""
         if not memory.summary_bytes or self._looks_summarised(ledger):
             return Head((), 0)
@@ -94,7 +94,7 @@ class GuardStrategy:
         marked = USER | STARTS_WITH_MARKER
         return not self.settings.mend_marker and int(ledger.events["flags"][0]) & marked == marked
 
-    def carried(self, check: Check, memory: Memory) -> dict[str, Any]:
+    def carried(self, check: Check, memory: GuardMemory) -> dict[str, Any]:
         """What later steps send after a compaction, as fields of its record."""
         head = self.head(check.ledger, memory, -3)
         fields: dict[str, Any] = {"carried": head.view, "kept_from": head.kept_from}
@@ -104,7 +104,7 @@ class GuardStrategy:
             fields |= {"in_turn": in_turn.view, "turn_end": int(np.searchsorted(turns, check.user_event, side="right"))}
         return fields
 
-    def injected(self, check: Check, memory: Memory) -> View:
+    def injected(self, check: Check, memory: GuardMemory) -> View:
         """The view of a step before any decision."""
         head = self.head(check.ledger, memory, check.user_event)
         start = head.kept_from if head.kept_from <= check.at else 0
@@ -112,7 +112,7 @@ class GuardStrategy:
 
     # Decisions
 
-    def passes(self, check: Check, memory: Memory, view: View, **columns: Any) -> Decision:
+    def passes(self, check: Check, memory: GuardMemory, view: View, **columns: Any) -> Decision:
         """The decision to do nothing: the heuristic of what is sent is remembered, always."""
         costs = costs_of(check.ledger, self.settings)
         heuristic, count = costs.request(view), content_count(view)
@@ -130,7 +130,7 @@ class GuardStrategy:
         )
         return Decision(view, msgspec.structs.replace(memory, last_heuristic=heuristic), evidence)
 
-    def nothing(self, check: Check, memory: Memory) -> Decision:
+    def nothing(self, check: Check, memory: GuardMemory) -> Decision:
         """An empty request: the original's callback returns before anything is read or kept."""
         fixed = costs_of(check.ledger, self.settings).fixed
         evidence = {
@@ -148,7 +148,7 @@ class GuardStrategy:
 
     # Summaries
 
-    def asked(self, check: Check, memory: Memory, view: View, tokens: int) -> SummaryRequest:
+    def asked(self, check: Check, memory: GuardMemory, view: View, tokens: int) -> SummaryRequest:
         """What the summariser is asked at one pass."""
         limits = self.settings.limits(check.window)
         return SummaryRequest(
@@ -185,7 +185,9 @@ class GuardStrategy:
 
     # Quiet runs
 
-    def quiet_columns(self, run: Run, start: int, stop: int, memory: Memory) -> tuple[Head, dict[str, NDArray[Any]]]:
+    def quiet_columns(
+        self, run: ReplayRun, start: int, stop: int, memory: GuardMemory
+    ) -> tuple[Head, dict[str, NDArray[Any]]]:
         """Contents and heuristics of steps `start` to `stop` while nothing is compacted."""
         costs = costs_of(run.ledger, self.settings)
         at = run.ledger.steps["at"][start:stop]
@@ -206,7 +208,7 @@ class GuardStrategy:
             "heuristic_sent": sent,
         }
 
-    def same_head(self, run: Run, start: int, stop: int, memory: Memory) -> int:
+    def same_head(self, run: ReplayRun, start: int, stop: int, memory: GuardMemory) -> int:
         """Where a run must end because the head changes there: with the turn whose request is repeated, or where the
         log gets shorter than the watermark."""
         if not memory.summary_bytes:
@@ -223,7 +225,7 @@ class GuardStrategy:
         count: int,
         columns: dict[str, NDArray[Any]],
         counts: LastCounts,
-        memory: Memory,
+        memory: GuardMemory,
         head: Head,
         *,
         ended: bool,
@@ -240,12 +242,12 @@ class GuardStrategy:
         return Quiet(count, cut, counts.first(count), memory, ended, head)
 
 
-def reported(run: Run, start: int, stop: int, head: Head, heuristics: Ints, memory: Memory) -> LastCounts:
+def reported(run: ReplayRun, start: int, stop: int, head: Head, heuristics: Ints, memory: GuardMemory) -> LastCounts:
     """What the provider counts at steps `start` to `stop`, and what the policy remembers of it."""
     return last_counts(run, start, stop, head, heuristics, memory.real_tokens, memory.real_as_of)
 
 
-def loaded(memory: Memory) -> dict[str, int]:
+def loaded(memory: GuardMemory) -> dict[str, int]:
     """The columns that say what was remembered before a step."""
     return {
         "real_loaded": memory.real_tokens,

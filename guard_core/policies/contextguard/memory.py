@@ -23,7 +23,7 @@ LAST_HEURISTIC = "__context_guard_last_heuristic_"
 TODOS = "todos"
 
 
-class Memory(msgspec.Struct, frozen=True):
+class GuardMemory(msgspec.Struct, frozen=True):
     """Persisted: summary, watermark, real tokens, last heuristic, summarized_at. The rest is of this run alone.
 
     `request_event` is the event that began the turn of the last compaction, for the profile that repeats its request.
@@ -46,11 +46,11 @@ class Memory(msgspec.Struct, frozen=True):
         return Summary(self.summary_bytes, self.summary_text)
 
 
-def load_memory(state: Mapping[str, Any], agent: str) -> Memory:
+def load_memory(state: Mapping[str, Any], agent: str) -> GuardMemory:
     """What an agent's state holds."""
     summary = state.get(SUMMARY + agent)
     text = summary if isinstance(summary, str) else ""
-    return Memory(
+    return GuardMemory(
         summary_bytes=utf8_bytes(text),
         summary_text=text,
         watermark=_number(state.get(CONTENTS + agent)),
@@ -60,7 +60,7 @@ def load_memory(state: Mapping[str, Any], agent: str) -> Memory:
     )
 
 
-def dump_memory(memory: Memory, agent: str) -> dict[str, Any]:
+def dump_memory(memory: GuardMemory, agent: str) -> dict[str, Any]:
     """The state keys of an agent; a summary of which only the size is known is left out."""
     state: dict[str, Any] = {
         CONTENTS + agent: memory.watermark,

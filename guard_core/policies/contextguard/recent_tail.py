@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import SummaryFailed
-from guard_core.policies.base import Check, Decision, Quiet, Run
+from guard_core.policies.base import Check, Decision, Quiet, ReplayRun
 from guard_core.policies.contextguard.contents import Contents, costs_of
 from guard_core.policies.contextguard.explain import explain_threshold
 from guard_core.policies.contextguard.guard import GuardStrategy, constant, loaded, remembered, reported
-from guard_core.policies.contextguard.memory import Memory
+from guard_core.policies.contextguard.memory import GuardMemory
 from guard_core.policies.contextguard.splits import find_split
 from guard_core.summaries.wrapper import summary_message
 from guard_core.trace import NOTHING_TO_COMPACT, STILL_OVER, SUMMARISER_FAILED, CompactionRecord, Pass, Term, Trace
@@ -32,7 +32,7 @@ class RecentTail(GuardStrategy):
 
     name: str = field(default="contextguard", init=False)
 
-    def decide(self, check: Check, state: Memory) -> Decision:
+    def decide(self, check: Check, state: GuardMemory) -> Decision:
         if not check.at:
             return self.nothing(check, state)
         view = self.injected(check, state)
@@ -50,10 +50,10 @@ class RecentTail(GuardStrategy):
     def _fired(
         self,
         check: Check,
-        before: Memory,
+        before: GuardMemory,
         view: View,
         after: View,
-        memory: Memory,
+        memory: GuardMemory,
         passes: tuple[Pass, ...],
         numbers: dict[str, int],
         held: int,
@@ -88,8 +88,8 @@ class RecentTail(GuardStrategy):
         return Decision(after, msgspec.structs.replace(memory, last_heuristic=sent), evidence, record)
 
     def _compact(
-        self, check: Check, memory: Memory, view: View, threshold: int
-    ) -> tuple[View, Memory, tuple[Pass, ...], int]:
+        self, check: Check, memory: GuardMemory, view: View, threshold: int
+    ) -> tuple[View, GuardMemory, tuple[Pass, ...], int]:
         costs = costs_of(check.ledger, self.settings)
         passes: list[Pass] = []
         budget = int(check.window * self.settings.recent_ratio)
@@ -134,7 +134,7 @@ class RecentTail(GuardStrategy):
             budget //= 2
         return view, memory, tuple(passes), 0
 
-    def scan(self, run: Run, start: int, stop: int, state: Memory) -> Quiet | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: GuardMemory) -> Quiet | None:
         if not run.ledger.steps["at"][start]:
             return None
         stop = self.same_head(run, start, stop, state)
@@ -156,7 +156,7 @@ class RecentTail(GuardStrategy):
         }
         return self.quiet(first if ended else size, columns, counts, state, head, ended=ended)
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         heuristics = trace["heuristic_decided"]
         threshold = self.settings.limits(run.window).threshold
         memory = remembered(run.ledger, trace)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from guard_core import defaults
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
-from guard_core.policies.base import Check, Decision, Quiet, Run
+from guard_core.policies.base import Check, Decision, Quiet, ReplayRun
 from guard_core.policies.contextguard.contents import Contents, costs_of
 from guard_core.policies.contextguard.explain import explain_sliding
 from guard_core.policies.contextguard.guard import GuardStrategy, constant, loaded, remembered, reported
-from guard_core.policies.contextguard.memory import Memory
+from guard_core.policies.contextguard.memory import GuardMemory
 from guard_core.policies.contextguard.splits import safe_split
 from guard_core.summaries.wrapper import summary_message
 from guard_core.trace import NOTHING_TO_COMPACT, STILL_OVER, SUMMARISER_FAILED, CompactionRecord, Pass, Term, Trace
@@ -32,7 +32,7 @@ class _Work:
     """The request between two passes; `held` says why the passes ended early."""
 
     view: View
-    memory: Memory
+    memory: GuardMemory
     passes: tuple[Pass, ...] = ()
     held: int = 0
     cut: tuple[int, int, int] | None = None
@@ -43,12 +43,12 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class SlidingWindow(GuardStrategy):
+class GuardSlidingWindow(GuardStrategy):
     """The strategy `sliding_window`; it never looks at token counts to decide, only at the number of messages."""
 
     name: str = field(default="contextguard-sliding", init=False)
 
-    def decide(self, check: Check, state: Memory) -> Decision:
+    def decide(self, check: Check, state: GuardMemory) -> Decision:
         if not check.at:
             return self.nothing(check, state)
         if check.at - state.watermark <= self.settings.max_turns:
@@ -59,7 +59,7 @@ class SlidingWindow(GuardStrategy):
             return self.passes(check, memory, work.view, held=work.held)
         return self._fired(check, state, work)
 
-    def _fired(self, check: Check, before: Memory, work: _Work) -> Decision:
+    def _fired(self, check: Check, before: GuardMemory, work: _Work) -> Decision:
         costs = costs_of(check.ledger, self.settings)
         whole: View = (Span(0, check.at),)
         sent, built = costs.request(work.view), costs.built(check.at)
@@ -81,7 +81,7 @@ class SlidingWindow(GuardStrategy):
         return Decision(work.view, msgspec.structs.replace(work.memory, last_heuristic=sent), evidence, record)
 
     def _record(
-        self, check: Check, before: Memory, whole: View, work: _Work, built: int, sent: int
+        self, check: Check, before: GuardMemory, whole: View, work: _Work, built: int, sent: int
     ) -> CompactionRecord:
         memory, staying = work.memory, sum(span.stop - span.start for span in work.view if isinstance(span, Span))
         since = check.at - before.watermark
@@ -105,7 +105,7 @@ class SlidingWindow(GuardStrategy):
             notes=notes,
         )
 
-    def _compact(self, check: Check, memory: Memory) -> _Work:
+    def _compact(self, check: Check, memory: GuardMemory) -> _Work:
         costs = costs_of(check.ledger, self.settings)
         threshold = self.settings.limits(check.window).threshold
         work = _Work((Span(0, check.at),), memory)
@@ -169,8 +169,8 @@ class SlidingWindow(GuardStrategy):
         return split
 
     def _remember(
-        self, check: Check, memory: Memory, size: int, text: str | None, old_tokens: int, recent: View
-    ) -> Memory:
+        self, check: Check, memory: GuardMemory, size: int, text: str | None, old_tokens: int, recent: View
+    ) -> GuardMemory:
         first = next((item.start for item in recent if isinstance(item, Span)), check.at)
         return msgspec.structs.replace(
             memory,
@@ -190,7 +190,7 @@ class SlidingWindow(GuardStrategy):
 
     # Quiet runs
 
-    def scan(self, run: Run, start: int, stop: int, state: Memory) -> Quiet | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: GuardMemory) -> Quiet | None:
         at = run.ledger.steps["at"]
         if not at[start]:
             return None
@@ -214,7 +214,7 @@ class SlidingWindow(GuardStrategy):
         }
         return self.quiet(size, columns, counts, state, head, ended=ended)
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         messages = trace["contents_decided"]
         fired = (messages > self.settings.max_turns).astype(np.int64)
         return {**remembered(run.ledger, trace), **_undecided(len(messages)), "fired": fired}

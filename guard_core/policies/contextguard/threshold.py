@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ints
-from guard_core.policies.base import Check, Decision, Quiet, Run
+from guard_core.policies.base import Check, Decision, Quiet, ReplayRun
 from guard_core.policies.contextguard.contents import costs_of, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
 from guard_core.policies.contextguard.guard import GuardStrategy, constant, loaded, remembered, reported
-from guard_core.policies.contextguard.memory import Memory
+from guard_core.policies.contextguard.memory import GuardMemory
 from guard_core.policies.pieces.counters import behind
 from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.wrapper import summary_message
-from guard_core.tokens.calibration import Estimate, Estimates, estimate, estimate_run
+from guard_core.tokens.calibration import CalibratedEstimate, CalibratedEstimates, estimate, estimate_run
 from guard_core.trace import (
     FLOOR_OVER_THRESHOLD,
     FLOOR_OVER_WINDOW,
@@ -43,7 +43,7 @@ class _Turned(NamedTuple):
     """The outcome of all passes."""
 
     view: View
-    memory: Memory
+    memory: GuardMemory
     passes: tuple[Pass, ...]
     tokens: int
 
@@ -54,7 +54,7 @@ class Threshold(GuardStrategy):
 
     name: str = field(default="contextguard", init=False)
 
-    def decide(self, check: Check, state: Memory) -> Decision:
+    def decide(self, check: Check, state: GuardMemory) -> Decision:
         if not check.at:
             return self.nothing(check, state)
         view = self.injected(check, state)
@@ -88,14 +88,16 @@ class Threshold(GuardStrategy):
         )
         return Decision(turned.view, turned.memory, evidence, record)
 
-    def _kept_from(self, check: Check, state: Memory) -> int:
+    def _kept_from(self, check: Check, state: GuardMemory) -> int:
         """Events from here on stay: none, except where a call still waits for its result. 0: nothing can go."""
         if not self.settings.mend_pairs:
             return check.at
         cut = check.ledger.cut(check.at)
         return cut if cut > (state.watermark if state.summary_bytes else 0) else 0
 
-    def _trigger(self, check: Check, costs: Heuristic, state: Memory, threshold: int, factor: float) -> tuple[int, int]:
+    def _trigger(
+        self, check: Check, costs: Heuristic, state: GuardMemory, threshold: int, factor: float
+    ) -> tuple[int, int]:
         """The count that fires, and why it is not the threshold (only where the loop is mended)."""
         if not self.settings.mend_loop or not state.summary_bytes:
             return threshold, 0
@@ -104,15 +106,17 @@ class Threshold(GuardStrategy):
             return NEVER, FLOOR_OVER_WINDOW
         return (check.window, FLOOR_OVER_THRESHOLD) if floor >= threshold else (threshold, 0)
 
-    def _floor(self, costs: Heuristic, state: Memory) -> int:
+    def _floor(self, costs: Heuristic, state: GuardMemory) -> int:
         """What a compaction cannot shrink: system prompt, tools, a summary like the last (but for the continuation)."""
         return costs.request((summary_message(state.summary, self.settings.marker_dash),))
 
-    def _measure(self, heuristic: int, estimated: Estimate) -> int:
+    def _measure(self, heuristic: int, estimated: CalibratedEstimate) -> int:
         """The count by which a pass is judged: raw tokens in the original, calibrated ones where mended."""
         return int(heuristic * estimated.factor) if self.settings.mend_retry else heuristic
 
-    def _compact(self, check: Check, memory: Memory, view: View, estimated: Estimate, first: int) -> _Turned:
+    def _compact(
+        self, check: Check, memory: GuardMemory, view: View, estimated: CalibratedEstimate, first: int
+    ) -> _Turned:
         costs = costs_of(check.ledger, self.settings)
         limits = self.settings.limits(check.window)
         tail: View = (Span(first, check.at),) if first < check.at else ()
@@ -157,10 +161,12 @@ class Threshold(GuardStrategy):
             return view
         return (*view[:-1], Span(last.start, first)) if last.start < first else view[:-1]
 
-    def _remember(self, check: Check, memory: Memory, size: int, text: str | None, decided: int, first: int) -> Memory:
+    def _remember(
+        self, check: Check, memory: GuardMemory, size: int, text: str | None, decided: int, first: int
+    ) -> GuardMemory:
         """Summary, watermark and diagnostics are stored at every pass, and the calibration is reset."""
         named = self.settings.name_request
-        return Memory(
+        return GuardMemory(
             summary_bytes=size,
             summary_text=text,
             watermark=first,
@@ -173,7 +179,7 @@ class Threshold(GuardStrategy):
 
     # Quiet runs
 
-    def scan(self, run: Run, start: int, stop: int, state: Memory) -> Quiet | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: GuardMemory) -> Quiet | None:
         at = run.ledger.steps["at"]
         if not at[start]:
             return None
@@ -201,7 +207,7 @@ class Threshold(GuardStrategy):
         return self.quiet(first if ended else size, columns, counts, state, head, ended=ended)
 
     def _triggers(
-        self, run: Run, steps: slice, state: Memory, threshold: int, factor: NDArray[np.float64]
+        self, run: ReplayRun, steps: slice, state: GuardMemory, threshold: int, factor: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64] | int, NDArray[np.int64] | int]:
         """`_trigger` for a run of steps."""
         if not self.settings.mend_loop or not state.summary_bytes:
@@ -214,7 +220,7 @@ class Threshold(GuardStrategy):
         held = np.where(full, FLOOR_OVER_WINDOW, np.where(over, FLOOR_OVER_THRESHOLD, 0))
         return trigger, held
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         memory = remembered(run.ledger, trace)
         estimated = estimate_run(
             trace["heuristic_decided"], memory["real_loaded"], memory["last_heuristic_loaded"], self.settings.factors
@@ -230,7 +236,7 @@ class Threshold(GuardStrategy):
         return explain_threshold(self.settings, trace, step)
 
 
-def _numbers(estimated: Estimate | Estimates, threshold: int | Ints) -> dict[str, Any]:
+def _numbers(estimated: CalibratedEstimate | CalibratedEstimates, threshold: int | Ints) -> dict[str, Any]:
     """The columns of a decision, of one step or of many."""
     return {
         "correction_raw": estimated.raw,
@@ -244,7 +250,7 @@ def _numbers(estimated: Estimate | Estimates, threshold: int | Ints) -> dict[str
 
 def _record(
     check: Check,
-    before: Memory,
+    before: GuardMemory,
     view: View,
     heuristic: int,
     turned: _Turned,

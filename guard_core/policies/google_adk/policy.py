@@ -16,7 +16,7 @@ from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.google_adk.sizes import EMPTY_JSON, ESTIMATE, JSON, RELAYED, summary_json
-from guard_core.policies.pieces.groups import Group, groups_of
+from guard_core.policies.pieces.groups import MessageGroup, groups_of
 from guard_core.policies.pieces.lists import (
     TOKENS,
     TURNS,
@@ -27,8 +27,16 @@ from guard_core.policies.pieces.lists import (
     Sizes,
     without,
 )
-from guard_core.policies.pieces.messages import ASSISTANT, USER, Costs, ListMessage, answered_by, calls_of, roles_of
-from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.policies.pieces.messages import (
+    ASSISTANT,
+    USER,
+    ListMessage,
+    MessageCosts,
+    answered_by,
+    calls_of,
+    roles_of,
+)
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy
 from guard_core.summaries.base import Summary
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Head, Pass
 from guard_core.views import Segment, Span, Synthetic, View, common_length, followed, shared
@@ -72,7 +80,7 @@ class AdkCompaction(ListPolicy):
     state_type: ClassVar[type] = AdkMemory
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL, Point.END_OF_TURN)
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return ESTIMATE
 
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
@@ -107,7 +115,7 @@ class AdkCompaction(ListPolicy):
         left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
         return left_out
 
-    def _old_turns(self, ledger: Ledger, at: int, state: Any) -> list[Group]:
+    def _old_turns(self, ledger: Ledger, at: int, state: Any) -> list[MessageGroup]:
         """The turns that ended since the last summary, those that overlap before them; none while they are too few."""
         begins = _all_turn_starts(ledger)
         count = max(int(np.searchsorted(begins, at)), 1)
@@ -119,7 +127,9 @@ class AdkCompaction(ListPolicy):
         groups = groups_of(ledger, [ListMessage(event) for event in range(first, at)])
         return _self_contained(ledger, groups, at)
 
-    def _summarised(self, request: ListRequest, state: Any, groups: list[Group], seed: Covered | None) -> ListOutcome:
+    def _summarised(
+        self, request: ListRequest, state: Any, groups: list[MessageGroup], seed: Covered | None
+    ) -> ListOutcome:
         """A range of events covered by a summary, with the earlier summary that it continues."""
         ledger, at = request.ledger, request.check.at
         new = _next(ledger, groups, seed, state, at)
@@ -150,7 +160,7 @@ class AdkSlidingWindow(AdkCompaction, StagedPolicy):
 
     name: ClassVar[str] = "adk-sliding-window"
 
-    def searched(self, window: int) -> tuple[Costs, int]:
+    def searched(self, window: int) -> tuple[MessageCosts, int]:
         return NEW_TURNS, self.settings.compaction_interval - 1
 
     def walks(self, ledger: Ledger, state: AdkMemory) -> bool:
@@ -164,7 +174,7 @@ class AdkSlidingWindow(AdkCompaction, StagedPolicy):
         """Turns behind the newest summary, less those of the whole log."""
         return _goes_on(ledger, state) - NEW_TURNS.prefix(ledger).item(min(state.last_end, ledger.event_count))
 
-    def act(self, asked: Asked, row: int, head: Head, state: AdkMemory) -> Act | int | None:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: AdkMemory) -> Act | int | None:
         ledger, end = asked.ledger, asked.looks.item(row)
         groups = self._old_turns(ledger, end, state) if _is_answered(ledger).item(end) else []
         new = _next(ledger, groups, None, state, end)
@@ -237,7 +247,7 @@ def _is_turn_start(ledger: Ledger) -> Ints:
     return starts
 
 
-NEW_TURNS = Costs("adk turns", lambda ledger, parts: _is_turn_start(ledger), lambda message: 0)
+NEW_TURNS = MessageCosts("adk turns", lambda ledger, parts: _is_turn_start(ledger), lambda message: 0)
 
 
 def _all_turn_starts(ledger: Ledger) -> Ints:
@@ -286,7 +296,7 @@ def _is_answered(ledger: Ledger) -> NDArray[np.bool_]:
     return answered
 
 
-def _next(ledger: Ledger, groups: list[Group], seed: Covered | None, state: AdkMemory, at: int) -> _Next | None:
+def _next(ledger: Ledger, groups: list[MessageGroup], seed: Covered | None, state: AdkMemory, at: int) -> _Next | None:
     """The range that some events are covered by, with the earlier summary that it continues; None where there are none,
     or a summary would not be worth it."""
     covers = [message.event for group in groups for message in group.messages]
@@ -367,7 +377,7 @@ def _is_worth_it(
     return before - after > previous
 
 
-def _old_events(request: ListRequest, state: Any, retained: int) -> tuple[list[Group], Covered | None]:
+def _old_events(request: ListRequest, state: Any, retained: int) -> tuple[list[MessageGroup], Covered | None]:
     """The events since the newest summary but for the newest, and that summary."""
     ledger, at = request.ledger, request.check.at
     latest = state.covered[-1] if state.covered else None
@@ -378,7 +388,7 @@ def _old_events(request: ListRequest, state: Any, retained: int) -> tuple[list[G
     return _self_contained(ledger, groups[:split], at), latest
 
 
-def _with_errors(ledger: Ledger, latest: Covered | None, at: int) -> list[Group]:
+def _with_errors(ledger: Ledger, latest: Covered | None, at: int) -> list[MessageGroup]:
     """The events since the newest summary. A call that failed leaves an event with its error, a group without
     messages (measured by running 2.13.0)."""
     start = latest.stop if latest else 0
@@ -389,7 +399,7 @@ def _with_errors(ledger: Ledger, latest: Covered | None, at: int) -> list[Group]
     for event in reversed(failed):
         later = (place for place, group in enumerate(groups) if group.messages and group.first_event >= event)
         place = next(later, len(groups))
-        groups.insert(place, Group((), -1, False))
+        groups.insert(place, MessageGroup((), -1, False))
     return groups
 
 
@@ -409,7 +419,7 @@ def _leaves_error(ledger: Ledger, state: AdkMemory) -> bool:
     return latest is not None and not latest.with_error and latest.stop in _failed_calls(ledger)
 
 
-def _split(ledger: Ledger, groups: list[Group], split: int) -> int:
+def _split(ledger: Ledger, groups: list[MessageGroup], split: int) -> int:
     """The last place up to `split` behind which no result is without its call."""
     open_calls: set[int] = set()
     for place in range(len(groups) - 1, -1, -1):
@@ -421,7 +431,7 @@ def _split(ledger: Ledger, groups: list[Group], split: int) -> int:
     return 0
 
 
-def _self_contained(ledger: Ledger, groups: list[Group], at: int) -> list[Group]:
+def _self_contained(ledger: Ledger, groups: list[MessageGroup], at: int) -> list[MessageGroup]:
     """The longest beginning of some events in which every call has its result. Calls that are never answered do not
     count, but for those of the newest turn."""
     strict = _safe_length(ledger, groups, frozenset())
@@ -436,13 +446,13 @@ def _self_contained(ledger: Ledger, groups: list[Group], at: int) -> list[Group]
     return groups[: max(strict, _safe_length(ledger, groups, dead))]
 
 
-def _turn_of(ledger: Ledger, groups: list[Group]) -> int:
+def _turn_of(ledger: Ledger, groups: list[MessageGroup]) -> int:
     """The turn of the last of some events; an error belongs to that of the event before it."""
     last = next((group.first_event for group in reversed(groups) if group.messages), -1)
     return int(ledger.prefix_by("adk turns", _is_turn_start)[last + 1])
 
 
-def _safe_length(ledger: Ledger, groups: list[Group], dead: frozenset[int]) -> int:
+def _safe_length(ledger: Ledger, groups: list[MessageGroup], dead: frozenset[int]) -> int:
     open_calls: set[int] = set()
     safe = 0
     for place, group in enumerate(groups):

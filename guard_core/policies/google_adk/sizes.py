@@ -9,7 +9,7 @@ import numpy as np
 from guard_core.costs import CALL, MEDIA, MODEL, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.groups import starts
-from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.views import Synthetic
 
 # Of contents as JSON, besides texts, names, ids and arguments.
@@ -75,6 +75,6 @@ def relayed_chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(ledger.by_event(chars) + np.where(has_result, starts(ledger) * PREAMBLE, 0))
 
 
-ESTIMATE = Costs("adk estimate", counted_chars, _bytes_of)
-RELAYED = Costs("adk relayed", relayed_chars, _bytes_of)
-JSON = Costs("adk json", json_chars, lambda message: summary_json(message.bytes))
+ESTIMATE = MessageCosts("adk estimate", counted_chars, _bytes_of)
+RELAYED = MessageCosts("adk relayed", relayed_chars, _bytes_of)
+JSON = MessageCosts("adk json", json_chars, lambda message: summary_json(message.bytes))

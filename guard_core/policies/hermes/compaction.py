@@ -24,8 +24,8 @@ from guard_core.policies.hermes.messages import (
     TOOL,
     USER,
     Bools,
-    Estimates,
-    Messages,
+    HermesEstimates,
+    HermesMessages,
     is_merged,
     list_messages,
     sent_texts,
@@ -59,13 +59,13 @@ class Compacted(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class Parts(NamedTuple):
+class CompactionParts(NamedTuple):
     """A list of messages, the first and last one of which a summary takes the place, and the first not pruned. `texts`
     are the messages with their texts (None: a summary), `changed` those that are not as in the log, by their place;
     both are None where texts are not known."""
 
     view: View
-    messages: Messages
+    messages: HermesMessages
     start: int
     end: int
     boundary: int
@@ -79,7 +79,7 @@ class Compactor:
 
     settings: HermesSettings
     check: Check
-    estimates: Estimates
+    estimates: HermesEstimates
     costs: Heuristic
 
     def run(self, state: HermesMemory, view: View) -> Compacted:
@@ -103,11 +103,11 @@ class Compactor:
         if start >= cut.anchored:
             return self._nothing(view, state)
         events = tuple(_event_at(messages, index, self.check.at) for index in cut)
-        done = self._replaced(state, Parts(view, messages, start, cut.anchored, boundary, texts, changed))
+        done = self._replaced(state, CompactionParts(view, messages, start, cut.anchored, boundary, texts, changed))
         return done._replace(cut=(events[0], events[1], events[2])) if done.record else done
 
     def _shortened(
-        self, view: View, messages: Messages, boundary: int
+        self, view: View, messages: HermesMessages, boundary: int
     ) -> tuple[list[Event | None] | None, dict[int, Event] | None]:
         """The texts of the messages after the pruning, and which of them are not as in the log; their estimates are
         set. None where texts are not known."""
@@ -133,7 +133,7 @@ class Compactor:
             state = msgspec.structs.replace(state, ineffective=state.ineffective + 1)
         return Compacted(view, state, held=NOTHING_TO_COMPACT)
 
-    def _replaced(self, state: HermesMemory, parts: Parts) -> Compacted:
+    def _replaced(self, state: HermesMemory, parts: CompactionParts) -> Compacted:
         """The messages between head and tail replaced by a summary."""
         since = parts.start
         if not self.settings.is_seed:  # an earlier summary is not sent as a message, but as what is continued
@@ -199,7 +199,7 @@ class Compactor:
             return Summary(0), str(error) or "error"
         return summary, "" if summary.bytes else EMPTY
 
-    def _quoted_to_summariser(self, state: HermesMemory, parts: Parts, since: int) -> View:
+    def _quoted_to_summariser(self, state: HermesMemory, parts: CompactionParts, since: int) -> View:
         """What the summariser is given beside the messages, where texts are known: the earlier summary, and the newest
         requests of the list. Of summaries that were merged into one message only the newest is remembered."""
         if parts.texts is None:
@@ -214,7 +214,7 @@ class Compactor:
         focus = Synthetic(FOCUS, len(newest.encode("utf-8", "surrogatepass")), newest)
         return (*(summaries[:1] if since and parts.messages.is_summary[since - 1] else ()), focus)
 
-    def _text(self, summary: Summary, given: View, parts: Parts, since: int, failure: str) -> Summary:
+    def _text(self, summary: Summary, given: View, parts: CompactionParts, since: int, failure: str) -> Summary:
         """What takes the place of the messages. A recorded summary of Hermes has its frame already."""
         if parts.texts is not None:
             return self._known_text(summary, parts, since, failure)
@@ -233,7 +233,7 @@ class Compactor:
             quoted += min(int(np.minimum(sizes, wording.MOST_OF_ONE).sum()), self.settings.quoted_chars)
         return Summary(summary.bytes + self.settings.summary_frame + quoted, summary.text)
 
-    def _known_text(self, summary: Summary, parts: Parts, since: int, failure: str) -> Summary:
+    def _known_text(self, summary: Summary, parts: CompactionParts, since: int, failure: str) -> Summary:
         """The same where the texts of the messages are known."""
         assert parts.texts is not None
         removed = [message for message in parts.texts[since : parts.end] if message is not None]
@@ -248,7 +248,7 @@ class Compactor:
             text = wording.fallback(removed, continued=continued, reason=failure)
         return Summary(_bytes(text), text)
 
-    def _layout(self, parts: Parts, text: Summary) -> tuple[View, int]:
+    def _layout(self, parts: CompactionParts, text: Summary) -> tuple[View, int]:
         """Head, summary and tail as a view, and the summary's role as the column has it.
 
         Where the user's words are in none of them, the last message of the user goes before the first answer that does
@@ -280,7 +280,7 @@ class Compactor:
         return (*before, summary, *behind, *note), ROLE_NUMBERS[role]
 
     def _after(
-        self, state: HermesMemory, after: View, text: Summary, summary: Summary, role: int, parts: Parts
+        self, state: HermesMemory, after: View, text: Summary, summary: Summary, role: int, parts: CompactionParts
     ) -> HermesMemory:
         """The state after a pass. Where there is no summary, the next one continues the one before."""
         head = head_of(after, self.check.at)
@@ -307,7 +307,7 @@ class Compactor:
         )
 
 
-def _grounded(summary: Summary, parts: Parts, since: int) -> str | None:
+def _grounded(summary: Summary, parts: CompactionParts, since: int) -> str | None:
     """The text of a summary with the newest of the requests that it replaces; as it is where texts are not known."""
     if parts.texts is None or not summary.text:
         return summary.text
@@ -315,7 +315,7 @@ def _grounded(summary: Summary, parts: Parts, since: int) -> str | None:
     return wording.grounded(summary.text, [message for message in removed if wording.is_request(message)])
 
 
-def estimate(estimates: Estimates, view: View) -> int:
+def estimate(estimates: HermesEstimates, view: View) -> int:
     """Hermes' estimate of a request with this view."""
     return int(estimates.fixed + estimates.whole_quarter(estimates.request_chars(view)))
 
@@ -347,7 +347,7 @@ def _both(summary: Synthetic, earlier: Synthetic) -> Synthetic:
     return Synthetic(earlier.kind, summary.bytes + earlier.bytes, both, earlier.role)
 
 
-def _requests(parts: Parts) -> Bools:
+def _requests(parts: CompactionParts) -> Bools:
     """Which messages of a list the person wrote."""
     of_user = (parts.messages.role == USER) & ~parts.messages.is_summary
     if parts.texts is None:
@@ -356,7 +356,7 @@ def _requests(parts: Parts) -> Bools:
     return np.asarray(of_user & np.array(by_person, dtype=np.bool_))
 
 
-def _tidied(parts: Parts, chosen: list[int], merged: int) -> dict[int, Event] | None:
+def _tidied(parts: CompactionParts, chosen: list[int], merged: int) -> dict[int, Event] | None:
     """The changed messages of a list of which these are chosen: without calls whose results went, and without pictures
     before the newest. `merged` is the one that the summary is merged into. None where texts are not known."""
     if parts.texts is None or parts.changed is None:
@@ -373,7 +373,7 @@ def _tidied(parts: Parts, chosen: list[int], merged: int) -> dict[int, Event] | 
     return changed
 
 
-def summary_role(messages: Messages, start: int, end: int, *, forced: bool) -> int | None:
+def summary_role(messages: HermesMessages, start: int, end: int, *, forced: bool) -> int | None:
     """The role of a summary between two messages; None where it is merged into the one behind it, and lost where there
     is none (current).
 
@@ -392,14 +392,14 @@ def summary_role(messages: Messages, start: int, end: int, *, forced: bool) -> i
     return None if forced or end < len(messages) else role
 
 
-def _place_for_request(messages: Messages, head: list[int], tail: list[int], role: int | None) -> int:
+def _place_for_request(messages: HermesMessages, head: list[int], tail: list[int], role: int | None) -> int:
     """Where the user's last message goes back: before the first answer that does not follow a message of the user."""
     roles = messages.role[head].tolist() + ([] if role is None else [role]) + messages.role[tail].tolist()
     answers = (k for k, value in enumerate(roles) if value == ASSISTANT and (not k or roles[k - 1] != USER))
     return next(answers, len(roles))
 
 
-def _lost_request(parts: Parts, chosen: list[int]) -> int | None:
+def _lost_request(parts: CompactionParts, chosen: list[int]) -> int | None:
     """The user's last message where none of them is among the chosen, which a summary is not merged into."""
     requests = _requests(parts)
     if requests[chosen].any() or not requests.any():
@@ -407,20 +407,20 @@ def _lost_request(parts: Parts, chosen: list[int]) -> int | None:
     return int(np.flatnonzero(requests)[-1])
 
 
-def _quoted(ledger: Ledger, messages: Messages, start: int, stop: int) -> int:
+def _quoted(ledger: Ledger, messages: HermesMessages, start: int, stop: int) -> int:
     """Bytes of the user's last words among some messages as a summary quotes them, with what is around them."""
     sizes = _request_sizes(ledger, messages, start, stop)
     return min(int(sizes[-1]), MOST_QUOTED) + QUOTE_FRAME if len(sizes) else 0
 
 
-def _request_sizes(ledger: Ledger, messages: Messages, start: int, stop: int) -> Ints:
+def _request_sizes(ledger: Ledger, messages: HermesMessages, start: int, stop: int) -> Ints:
     """UTF-8 bytes of the messages of the person among some messages."""
     requests = messages.event[start:stop][(messages.role[start:stop] == USER) & ~messages.is_summary[start:stop]]
     sizes = ledger.events["request_bytes"][requests[requests >= 0]]
     return np.asarray(sizes[sizes > 0])
 
 
-def _event_at(messages: Messages, index: int, at: int) -> int:
+def _event_at(messages: HermesMessages, index: int, at: int) -> int:
     """The event of the log that a message is, or the next one is where it is a summary."""
     events = messages.event[index:]
     events = events[events >= 0]

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from guard_core.policies.hermes.messages import ASSISTANT, TOOL, USER, Messages
+from guard_core.policies.hermes.messages import ASSISTANT, TOOL, USER, HermesMessages
 from guard_core.policies.hermes.settings import LEAST_TAIL, SOFT_CEILING, HermesSettings
 from guard_core.policies.pieces.cuts import crossing
 
 
-class Cut(NamedTuple):
+class TailCut(NamedTuple):
     """A cut as the walk from the end gave it, moved off a tool group, and moved to the anchors."""
 
     raw: int
@@ -23,7 +23,7 @@ class Cut(NamedTuple):
     anchored: int
 
 
-def prune_boundary(messages: Messages, settings: HermesSettings, budget: int) -> int:
+def prune_boundary(messages: HermesMessages, settings: HermesSettings, budget: int) -> int:
     """Messages before it are pruned.
 
     The seed version compares indices where it means counts, so that its budget has no effect: exactly the last
@@ -38,7 +38,7 @@ def prune_boundary(messages: Messages, settings: HermesSettings, budget: int) ->
     return min(max(0, crossing(messages.tokens, budget, least=least)), count - least)
 
 
-def head_end(messages: Messages, settings: HermesSettings, compactions: int) -> int:
+def head_end(messages: HermesMessages, settings: HermesSettings, compactions: int) -> int:
     """The messages at the beginning that stay; tool results at its end stay, too."""
     end = settings.protect_first_n
     if not settings.is_seed:
@@ -47,7 +47,7 @@ def head_end(messages: Messages, settings: HermesSettings, compactions: int) -> 
     return past_results(messages, end)
 
 
-def least_messages(messages: Messages, settings: HermesSettings, compactions: int) -> int:
+def least_messages(messages: HermesMessages, settings: HermesSettings, compactions: int) -> int:
     """A list of at most so many messages is left as it is."""
     first = settings.protect_first_n
     if not settings.is_seed:
@@ -56,14 +56,14 @@ def least_messages(messages: Messages, settings: HermesSettings, compactions: in
     return first + LEAST_TAIL + 1
 
 
-def past_results(messages: Messages, index: int) -> int:
+def past_results(messages: HermesMessages, index: int) -> int:
     """The first message from an index on that is not a tool result."""
     while index < len(messages) and messages.role[index] == TOOL:
         index += 1
     return index
 
 
-def before_group(messages: Messages, index: int) -> int:
+def before_group(messages: HermesMessages, index: int) -> int:
     """The same index; where the messages before it are results of a call, or that call, the call's index.
 
     A cut just behind a complete group is moved before that group, too, as Hermes does.
@@ -77,7 +77,7 @@ def before_group(messages: Messages, index: int) -> int:
     return place if is_call else index
 
 
-def tail_cut(messages: Messages, start: int, settings: HermesSettings, budget: int) -> Cut:
+def tail_cut(messages: HermesMessages, start: int, settings: HermesSettings, budget: int) -> TailCut:
     """Where the tail begins, given that the head ends at `start`."""
     least = _least_tail(len(messages) - start - 1, settings)
     ceiling = int(budget * SOFT_CEILING)
@@ -91,9 +91,9 @@ def tail_cut(messages: Messages, start: int, settings: HermesSettings, budget: i
         raw = max(fallback, start + 1)
     aligned = before_group(messages, raw)
     if settings.is_seed:
-        return Cut(raw, aligned, max(aligned, start + 1))
+        return TailCut(raw, aligned, max(aligned, start + 1))
     anchored = _with_last_answer(messages, _with_last_request(messages, aligned, start), start)
-    return Cut(raw, aligned, past_results(messages, max(anchored, start + 1)))
+    return TailCut(raw, aligned, past_results(messages, max(anchored, start + 1)))
 
 
 def _least_tail(available: int, settings: HermesSettings) -> int:
@@ -104,7 +104,7 @@ def _least_tail(available: int, settings: HermesSettings) -> int:
     return min(floor, max(LEAST_TAIL, available - 2), available) if available > 1 else 0
 
 
-def _with_last_request(messages: Messages, cut: int, start: int) -> int:
+def _with_last_request(messages: HermesMessages, cut: int, start: int) -> int:
     """The cut moved so that the user's last message is in the tail; where it is the first that may be summarised, the
     cut goes behind its answer instead."""
     requests = np.flatnonzero((messages.role[start:] == USER) & ~messages.is_summary[start:])
@@ -119,7 +119,7 @@ def _with_last_request(messages: Messages, cut: int, start: int) -> int:
     return max(end, start + 1)
 
 
-def _with_last_answer(messages: Messages, cut: int, start: int) -> int:
+def _with_last_answer(messages: HermesMessages, cut: int, start: int) -> int:
     """The cut moved so that the last answer with words is in the tail; the last of any kind where none has words."""
     is_answer = messages.role[start:] == ASSISTANT
     answers = np.flatnonzero(is_answer & messages.has_words[start:])

@@ -60,7 +60,7 @@ def message_count(view: View) -> int:
     return content_count(view) - sum(map(is_merged, view))
 
 
-class Estimates:
+class HermesEstimates:
     """Hermes' estimates over one ledger under some settings, as prefix sums. `session` is there where texts are."""
 
     def __init__(self, ledger: Ledger, settings: HermesSettings, session: Session | None = None) -> None:
@@ -206,7 +206,7 @@ def _has_own_message(ledger: Ledger) -> Bools:
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class HermesMessages:
     """A list of messages in columns. `tokens` is Hermes' estimate of each, `pruned` that of its pruned form; `event` is
     the event of the log it is, or -1 - k for segment k of the view, which is not an event."""
 
@@ -222,7 +222,7 @@ class Messages:
         return len(self.event)
 
 
-def list_messages(estimates: Estimates, view: View) -> Messages:
+def list_messages(estimates: HermesEstimates, view: View) -> HermesMessages:
     """The messages of a view.
 
     A merged summary and the message that it is part of are one: its row is the event's.
@@ -262,10 +262,10 @@ def list_messages(estimates: Estimates, view: View) -> Messages:
         rows.append((events, np.diff(role_sums[both]), tokens, pruned, calls, words, summary))
     empty = (np.zeros(0, dtype=np.int64),) * 7
     event, role, tokens, pruned, calls, words, summary = map(np.concatenate, zip(*rows, strict=True)) if rows else empty
-    return Messages(event, role, tokens, pruned, calls > 0, words > 0, summary > 0)
+    return HermesMessages(event, role, tokens, pruned, calls > 0, words > 0, summary > 0)
 
 
-def _row_of(estimates: Estimates, segment: Rewritten, extra: int) -> tuple[Ints, ...]:
+def _row_of(estimates: HermesEstimates, segment: Rewritten, extra: int) -> tuple[Ints, ...]:
     """The row of a message that was changed, with `extra` characters of a summary in it."""
     message = segment.message
     role = estimates.roles.item(segment.event + 1) - estimates.roles.item(segment.event)
@@ -290,7 +290,7 @@ def calls_of(ledger: Ledger) -> Ints:
     return calls
 
 
-def without_orphans(estimates: Estimates, messages: Messages, chosen: list[int]) -> list[int]:
+def without_orphans(estimates: HermesEstimates, messages: HermesMessages, chosen: list[int]) -> list[int]:
     """The chosen messages but for results whose call is not among them."""
     events = messages.event[chosen]
     sums = estimates.calls
@@ -299,7 +299,7 @@ def without_orphans(estimates: Estimates, messages: Messages, chosen: list[int])
     return [index for index, orphan in zip(chosen, orphans.tolist(), strict=True) if not orphan]
 
 
-def sent_texts(session: Session, view: View, messages: Messages) -> list[Event | None]:
+def sent_texts(session: Session, view: View, messages: HermesMessages) -> list[Event | None]:
     """The messages of a view as they are sent; None: a summary of its own."""
     rewritten = {row: segment.message for row, segment in _at_rows(view) if isinstance(segment, Rewritten)}
     events = enumerate(messages.event.tolist())
@@ -320,7 +320,7 @@ def _at_rows(view: View) -> Iterator[tuple[int, Segment]]:
 def take(
     ledger: Ledger,
     view: View,
-    messages: Messages,
+    messages: HermesMessages,
     chosen: Iterable[int],
     boundary: int,
     texts: Mapping[int, Event] | None = None,
@@ -350,7 +350,7 @@ def take(
     )
 
 
-def _formed(view: View, messages: Messages) -> list[bool]:
+def _formed(view: View, messages: HermesMessages) -> list[bool]:
     """Which messages have the pruned form already."""
     result = np.zeros(len(messages), dtype=np.bool_)
     for segment in view:

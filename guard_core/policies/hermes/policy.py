@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ledger
-from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.hermes import triggers
 from guard_core.policies.hermes.compaction import Compacted, Compactor, estimate
 from guard_core.policies.hermes.explaining import explain
-from guard_core.policies.hermes.messages import Estimates, message_count
+from guard_core.policies.hermes.messages import HermesEstimates, message_count
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import last_counts
@@ -57,7 +57,7 @@ class Hermes:
         if state.threshold != threshold:
             state = msgspec.structs.replace(state, threshold=threshold)
         costs = self.estimator(check.ledger)
-        estimates = Estimates(check.ledger, self.settings, check.session)
+        estimates = HermesEstimates(check.ledger, self.settings, check.session)
         compactor = Compactor(self.settings, check, estimates, costs)
         view = Head(state.head, state.kept_from).at(check.ledger, check.at)
         steps, known = _steps(compactor, view), triggers.one_known(state)
@@ -114,13 +114,13 @@ class Hermes:
 
     # ---- many steps at once
 
-    def scan(self, run: Run, start: int, stop: int, state: HermesMemory) -> Quiet | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: HermesMemory) -> Quiet | None:
         ledger, head = run.ledger, Head(state.head, state.kept_from)
         at = ledger.steps["at"][start:stop]
         if (at < head.kept_from).any() or (np.diff(at) < 0).any():
             return None
         threshold = self.settings.threshold(run.window)
-        costs, estimates = self.estimator(ledger), Estimates(ledger, self.settings, run.session)
+        costs, estimates = self.estimator(ledger), HermesEstimates(ledger, self.settings, run.session)
         columns = sent_columns(costs, head, at)
         plain = estimates.chars[""]
         chars = estimates.request_chars(head.view) + plain[at] - plain[head.kept_from]
@@ -141,7 +141,7 @@ class Hermes:
         cut = {name: values[:size] for name, values in columns.items()}
         return Quiet(size, cut, counts.first(size), state, ended, head)
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         return triggers.recorded_decisions(run, trace, self.settings, self.settings.threshold(run.window))
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
@@ -158,7 +158,7 @@ def _remembered(state: HermesMemory) -> dict[str, int]:
     }
 
 
-def _steps(compactor: Compactor, view: View) -> triggers.Steps:
+def _steps(compactor: Compactor, view: View) -> triggers.HermesSteps:
     """What the checks look at at one step."""
     check = compactor.check
     chars, contents = compactor.estimates.request_chars(view), message_count(view)

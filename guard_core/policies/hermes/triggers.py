@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Run
+from guard_core.policies.base import ReplayRun
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
 from guard_core.policies.pieces.counters import LastCounts
 from guard_core.trace import INDEX, SWITCH, Column
@@ -42,7 +42,7 @@ COLUMNS = (
 )
 
 
-class Steps(NamedTuple):
+class HermesSteps(NamedTuple):
     """What is known of some steps beside the state; an array each. `times` in milliseconds, -1: not recorded."""
 
     estimates: Ints
@@ -69,13 +69,13 @@ class Known(NamedTuple):
     attempts: int
 
 
-def steps_of(ledger: Ledger, rows: Ints, chars: Ints, fixed: int, contents: Ints) -> Steps:
+def steps_of(ledger: Ledger, rows: Ints, chars: Ints, fixed: int, contents: Ints) -> HermesSteps:
     """The steps of some rows, whose requests have `chars` characters in `contents` messages."""
     turns, at = ledger.steps["turn"], ledger.steps["at"][rows]
     before = turns[np.maximum(rows - 1, 0)]
     same = (rows > 0) & (before == turns[rows])
     times = np.append(ledger.events["time_ms"], -1)[at - 1]
-    return Steps(fixed + -(-chars // 4), chars, contents, same, turns[rows], times)
+    return HermesSteps(fixed + -(-chars // 4), chars, contents, same, turns[rows], times)
 
 
 def one_known(state: HermesMemory) -> Known:
@@ -115,13 +115,13 @@ class Judgement(NamedTuple):
         return self.after_results | self.before_turn | self.before_call
 
 
-def can_defer(steps: Steps, known: Known, threshold: int) -> NDArray[np.bool_]:
+def can_defer(steps: HermesSteps, known: Known, threshold: int) -> NDArray[np.bool_]:
     """Where an estimate over the threshold is weighed against one that fitted."""
     fitted = (known.real > 0) & (known.real < threshold) & (known.baseline > 0)
     return np.asarray((steps.estimates >= threshold) & ~known.awaiting & fitted & (known.fallbacks < MOST_STRIKES))
 
 
-def judge(settings: HermesSettings, threshold: int, steps: Steps, known: Known) -> Judgement:
+def judge(settings: HermesSettings, threshold: int, steps: HermesSteps, known: Known) -> Judgement:
     """The checks of some steps."""
     over = steps.estimates >= threshold
     if settings.is_seed:
@@ -146,7 +146,7 @@ def judge(settings: HermesSettings, threshold: int, steps: Steps, known: Known) 
     return Judgement(after_results, before_turn, before_call, deferred, odd, recovers, by_count, decision)
 
 
-def columns_of(steps: Steps, known: Known, judged: Judgement) -> dict[str, NDArray[Any]]:
+def columns_of(steps: HermesSteps, known: Known, judged: Judgement) -> dict[str, NDArray[Any]]:
     """The columns of the decision at some steps."""
     return {
         "last_prompt": np.maximum(known.last, 0),
@@ -194,7 +194,7 @@ class Ahead(NamedTuple):
         return msgspec.structs.replace(state, **changes, **flags)
 
 
-def run_ahead(state: HermesMemory, counts: LastCounts, start: int, steps: Steps, threshold: int) -> Ahead:
+def run_ahead(state: HermesMemory, counts: LastCounts, start: int, steps: HermesSteps, threshold: int) -> Ahead:
     """What is remembered over a run of steps in which nothing fires; the estimates never fall there."""
     size = len(steps.estimates)
     tokens, reported, _ = counts.counted
@@ -243,7 +243,7 @@ def _last_before(happens: NDArray[np.bool_]) -> Ints:
 
 
 def recorded_decisions(
-    run: Run, trace: Mapping[str, NDArray[Any]], settings: HermesSettings, threshold: int
+    run: ReplayRun, trace: Mapping[str, NDArray[Any]], settings: HermesSettings, threshold: int
 ) -> dict[str, NDArray[Any]]:
     """The checks of every step over the requests that were sent, each after the counts before it.
 

@@ -30,9 +30,9 @@ from guard_core.policies.inspect_ai.settings import (
     TRIM_SETTINGS,
     AutoSettings,
     EditSettings,
+    InspectAISummarySettings,
+    InspectAITrimSettings,
     NativeSettings,
-    SummarySettings,
-    TrimSettings,
 )
 from guard_core.policies.inspect_ai.summary import InspectSummary
 from guard_core.policies.inspect_ai.trim import InspectTrim
@@ -68,7 +68,7 @@ TRIM = PolicyKind(
     InspectTrim.name,
     "Inspect AI (trim)",
     "Drops the oldest messages after the first user message once the request exceeds a share of the window.",
-    lambda **values: InspectTrim(TrimSettings(**values)),
+    lambda **values: InspectTrim(InspectAITrimSettings(**values)),
     TRIM_SETTINGS,
     summarises=False,
     judged_by=RecordedRuns("inspect_ai", "trim", window=WINDOW, settings_of=inspect_settings),
@@ -77,7 +77,7 @@ SUMMARY = PolicyKind(
     InspectSummary.name,
     "Inspect AI (summary)",
     "Replaces everything after the first user message with a summary once the request exceeds a share of the window.",
-    lambda **values: InspectSummary(SummarySettings(**values)),
+    lambda **values: InspectSummary(InspectAISummarySettings(**values)),
     SUMMARY_SETTINGS,
     judged_by=RecordedRuns("inspect_ai", "summary", window=WINDOW, settings_of=inspect_settings),
 )

@@ -12,7 +12,7 @@ from guard_core.costs import HAS_REASONING, tool_key
 from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.forms import Removed, Replaced, WithoutCalls, brings_form
 from guard_core.ledger import Ledger
-from guard_core.policies.inspect_ai.passes import COSTS, NO_TOOLS, InspectPolicy, Step, tokens_of
+from guard_core.policies.inspect_ai.passes import COSTS, NO_TOOLS, InspectPolicy, PassResult, tokens_of
 from guard_core.policies.pieces.lists import ListMemory, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
@@ -55,7 +55,7 @@ def _fields(event: Event) -> dict[str, Any]:
     return {name: getattr(event, name) for name in event.__struct_fields__}
 
 
-class ToolUse(NamedTuple):
+class CallWithResult(NamedTuple):
     """A call with a result: places in the list, and of the call among those of its message and of the result."""
 
     call_at: int
@@ -98,14 +98,14 @@ class InspectEdit(InspectPolicy):
     def begun(self, request: ListRequest, state: EditMemory) -> View:
         return (*state.attempt, *parted_at(request.view, state.settled)[1]) if state.attempt else request.view
 
-    def applied(self, request: ListRequest, state: EditMemory, view: View) -> Step:
+    def applied(self, request: ListRequest, state: EditMemory, view: View) -> PassResult:
         ledger = request.ledger
         before, messages = _unsettled(ledger, state, view)
         after = self._edited(ledger, messages)
         if before and not after:
             before, after = (), self._edited(ledger, messages_of(view))
         edited = view_of(ledger, after, before)
-        return Step(edited, state, request.passed((), edited))
+        return PassResult(edited, state, request.passed((), edited))
 
     def remembered(self, request: ListRequest, state: EditMemory, view: View) -> EditMemory:
         """Settled is what comes before everything that is still whole because it is among the newest."""
@@ -147,7 +147,7 @@ class InspectEdit(InspectPolicy):
                     after[place] = message.joined(WITHOUT_REASONING)
         return after
 
-    def _tool_uses(self, ledger: Ledger, messages: list[ListMessage]) -> list[ToolUse]:
+    def _tool_uses(self, ledger: Ledger, messages: list[ListMessage]) -> list[CallWithResult]:
         """The calls that have a result and may be cleared, in the order of the calls."""
         names = (name.strip() for name in self.settings.exclude_tools.split(","))
         excluded = {tool_key(name) for name in (*names, TOOL_SEARCH) if name}
@@ -163,7 +163,7 @@ class InspectEdit(InspectPolicy):
                 continue
             for nth, row in enumerate(calls_of(ledger, messages[place])):
                 if row in results and tools.item(row) not in excluded:
-                    uses.append(ToolUse(place, nth, *results[row]))
+                    uses.append(CallWithResult(place, nth, *results[row]))
         return uses
 
 
@@ -185,7 +185,7 @@ def _unsettled(ledger: Ledger, state: EditMemory, view: View) -> tuple[View, lis
     return before, messages
 
 
-def _results_cleared(ledger: Ledger, messages: list[ListMessage], uses: list[ToolUse]) -> list[ListMessage]:
+def _results_cleared(ledger: Ledger, messages: list[ListMessage], uses: list[CallWithResult]) -> list[ListMessage]:
     after = list(messages)
     for use in uses:
         message = after[use.result_at]
@@ -196,7 +196,7 @@ def _results_cleared(ledger: Ledger, messages: list[ListMessage], uses: list[Too
     return after
 
 
-def _removed(ledger: Ledger, messages: list[ListMessage], uses: list[ToolUse]) -> list[ListMessage]:
+def _removed(ledger: Ledger, messages: list[ListMessage], uses: list[CallWithResult]) -> list[ListMessage]:
     """The results removed, and their calls replaced by notes. Of an event with several results, each of which is a
     message of its own in Inspect, the others stay."""
     after: list[ListMessage | None] = list(messages)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from guard_core.errors import SummaryFailed
 from guard_core.events import Role
 from guard_core.ledger import Ledger
-from guard_core.policies.inspect_ai.passes import InspectPolicy, Step
+from guard_core.policies.inspect_ai.passes import InspectPolicy, PassResult
 from guard_core.policies.inspect_ai.settings import ANTHROPIC, OPENAI, AutoSettings, NativeSettings
 from guard_core.policies.inspect_ai.summary import InspectSummary
 from guard_core.policies.pieces.lists import ListRequest
@@ -28,7 +28,7 @@ class InspectNative(InspectPolicy):
     name: ClassVar[str] = "inspect-native"
     settings: NativeSettings
 
-    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> PassResult:
         return natively(self, request, state, view)
 
 
@@ -38,14 +38,14 @@ class InspectAuto(InspectSummary):
     name: ClassVar[str] = "inspect-auto"
     settings: AutoSettings
 
-    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> PassResult:
         try:
             return natively(self, request, state, view)
         except SummaryFailed:
             return super().applied(request, state, view)
 
 
-def natively(policy: InspectNative | InspectAuto, request: ListRequest, state: Any, view: View) -> Step:
+def natively(policy: InspectNative | InspectAuto, request: ListRequest, state: Any, view: View) -> PassResult:
     """One compaction by the provider. Raises SummaryFailed where it has none, or does not compact so few tokens."""
     ledger, settings = request.ledger, policy.settings
     if settings.provider not in (ANTHROPIC, OPENAI):
@@ -56,7 +56,7 @@ def natively(policy: InspectNative | InspectAuto, request: ListRequest, state: A
     after = _left(request, settings.provider, view, summary)
     if system := _first_system(ledger, view):
         after = (*system, *after)
-    return Step(after, state, request.passed(view, after, summary_bytes=summary.bytes, empty=not summary.bytes))
+    return PassResult(after, state, request.passed(view, after, summary_bytes=summary.bytes, empty=not summary.bytes))
 
 
 def _first_system(ledger: Ledger, view: View) -> View:

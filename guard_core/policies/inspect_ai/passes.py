@@ -12,7 +12,7 @@ from guard_core.costs import CALL, HAS_RESULT, MEDIA, REASONING, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import ListOutcome, ListPolicy, ListRequest, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, Costs, ListMessage, role_of
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, ListMessage, MessageCosts, role_of
 from guard_core.trace import Pass
 from guard_core.views import Synthetic, View
 
@@ -42,7 +42,7 @@ def inserted_chars(message: Synthetic) -> int:
     return message.bytes + 1
 
 
-COSTS = Costs("inspect_ai", joined_chars, inserted_chars)
+COSTS = MessageCosts("inspect_ai", joined_chars, inserted_chars)
 
 
 def tokens_of(joined: Any) -> Any:
@@ -50,7 +50,7 @@ def tokens_of(joined: Any) -> Any:
     return np.maximum((joined - 1) // CHARS_PER_TOKEN, 1)
 
 
-class Step(NamedTuple):
+class PassResult(NamedTuple):
     """What one application of a strategy gives: the list afterwards and what its summariser was given."""
 
     view: View
@@ -63,7 +63,7 @@ class InspectPolicy(ListPolicy):
 
     edits_once: ClassVar[bool] = False
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:
@@ -108,7 +108,7 @@ class InspectPolicy(ListPolicy):
         return state
 
     @abstractmethod
-    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> PassResult:
         """The strategy, applied once to a list."""
 
     def remembered(self, request: ListRequest, state: Any, view: View) -> Any:

@@ -21,14 +21,14 @@ class EditSettings(msgspec.Struct, frozen=True):
     exclude_tools: str = ""
 
 
-class TrimSettings(msgspec.Struct, frozen=True):
+class InspectAITrimSettings(msgspec.Struct, frozen=True):
     """Of the strategy `trim`."""
 
     threshold: float = 0.9
     preserve: float = 0.8
 
 
-class SummarySettings(msgspec.Struct, frozen=True):
+class InspectAISummarySettings(msgspec.Struct, frozen=True):
     """Of the strategy `summary`."""
 
     threshold: float = 0.9

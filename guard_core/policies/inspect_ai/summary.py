@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from guard_core.forms import Ends
+from guard_core.forms import CutToEnds
 from guard_core.ledger import Ledger
-from guard_core.policies.inspect_ai.passes import COSTS, InspectPolicy, Step, parted, tokens_of
+from guard_core.policies.inspect_ai.passes import COSTS, InspectPolicy, PassResult, parted, tokens_of
 from guard_core.policies.pieces.lists import ListRequest
 from guard_core.policies.pieces.messages import TOOL, ListMessage, messages_of, role_of, view_of
 from guard_core.views import Synthetic, View
@@ -23,7 +23,7 @@ class InspectSummary(InspectPolicy):
 
     name: ClassVar[str] = "inspect-summary"
 
-    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> PassResult:
         ledger = request.ledger
         system, first, others = parted(ledger, messages_of(view))
         since = max((place for place, item in enumerate(others) if item.inserted is not None), default=0)
@@ -32,7 +32,7 @@ class InspectSummary(InspectPolicy):
         text = Synthetic("summary", FRAME_BYTES + summary.bytes, summary.text)
         after = view_of(ledger, [*system, *first, ListMessage(inserted=text)])
         record = request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes)
-        return Step(after, state, record)
+        return PassResult(after, state, record)
 
 
 def _fitting(request: ListRequest, messages: list[ListMessage]) -> View:
@@ -49,7 +49,7 @@ def _fitting(request: ListRequest, messages: list[ListMessage]) -> View:
         left = sizes[largest] // 2 - len(CUT_MARK)
         if left <= 0:
             return view
-        form = Ends(head=left // 2, tail=left - left // 2, marker=CUT_MARK)
+        form = CutToEnds(head=left // 2, tail=left - left // 2, marker=CUT_MARK)
         given[largest] = messages[largest].joined(form.name)
         sizes[largest] = left + len(CUT_MARK)
     return view_of(ledger, given)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from guard_core.forms import WithoutCalls
 from guard_core.ledger import Ledger
-from guard_core.policies.inspect_ai.passes import InspectPolicy, Step, parted
+from guard_core.policies.inspect_ai.passes import InspectPolicy, PassResult, parted
 from guard_core.policies.pieces.lists import ListRequest
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
@@ -27,7 +27,7 @@ class InspectTrim(InspectPolicy):
 
     name: ClassVar[str] = "inspect-trim"
 
-    def applied(self, request: ListRequest, state: Any, view: View) -> Step:
+    def applied(self, request: ListRequest, state: Any, view: View) -> PassResult:
         ledger = request.ledger
         system, first, others = parted(ledger, messages_of(view))
         start = int(len(others) * (1 - self.settings.preserve))
@@ -35,7 +35,7 @@ class InspectTrim(InspectPolicy):
         if kept and role_of(ledger, kept[-1]) == ASSISTANT:
             kept.pop()
         after = view_of(ledger, [*system, *first, *kept])
-        return Step(after, state, request.passed((), after))
+        return PassResult(after, state, request.passed((), after))
 
 
 def _with_both_halves(ledger: Ledger, messages: list[ListMessage]) -> list[ListMessage]:

@@ -11,34 +11,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from guard_core.policies.langchain.clear_tool_uses import ClearToolUses
+from guard_core.policies.langchain.clear_tool_uses import LangChainClearToolUses
 from guard_core.policies.langchain.context_sizes import written
 from guard_core.policies.langchain.settings import (
     CLEAR_SETTINGS,
     SUMMARIZATION_SETTINGS,
     TRIM_SETTINGS,
-    ClearSettings,
-    SummarizationSettings,
-    TrimSettings,
+    LangChainClearSettings,
+    LangChainSummarizationSettings,
+    LangChainTrimSettings,
 )
 from guard_core.policies.langchain.summarization import LangChainSummarization
-from guard_core.policies.langchain.trim_messages import TrimMessages
+from guard_core.policies.langchain.trim_messages import LangChainTrimMessages
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
 
 CLEAR = PolicyKind(
-    ClearToolUses.name,
+    LangChainClearToolUses.name,
     "LangChain (clear tool uses)",
     "In each request above a number of tokens, replaces the results of all but the newest tool calls.",
-    lambda **values: ClearToolUses(ClearSettings(**values)),
+    lambda **values: LangChainClearToolUses(LangChainClearSettings(**values)),
     CLEAR_SETTINGS,
     summarises=False,
     judged_by=RecordedRuns("langchain", "clear_tool_uses"),
 )
 TRIM = PolicyKind(
-    TrimMessages.name,
+    LangChainTrimMessages.name,
     "LangChain (trim messages)",
     "Sends as many of the newest (or oldest) messages as fit within a number of tokens or messages.",
-    lambda **values: TrimMessages(TrimSettings(**values)),
+    lambda **values: LangChainTrimMessages(LangChainTrimSettings(**values)),
     TRIM_SETTINGS,
     summarises=False,
     judged_by=RecordedRuns("langchain-core", "trim_messages"),
@@ -69,7 +69,7 @@ SUMMARIZATION = PolicyKind(
     LangChainSummarization.name,
     "LangChain (summarization)",
     "Replaces all but the newest messages with a summary.",
-    lambda **values: LangChainSummarization(SummarizationSettings(**values)),
+    lambda **values: LangChainSummarization(LangChainSummarizationSettings(**values)),
     SUMMARIZATION_SETTINGS,
     judged_by=RecordedRuns(
         "langchain", "summarization_middleware", settings_of=summarization_settings, strips_summaries=True

@@ -14,15 +14,15 @@ from guard_core.estimation.usage import normal
 from guard_core.forms import Arguments, Replaced
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.langchain.counting import APPROXIMATE
-from guard_core.policies.langchain.settings import ClearSettings
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.langchain.settings import LangChainClearSettings
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, Costs, ListMessage, calls_of, roles_of, view_of
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, ListMessage, MessageCosts, calls_of, roles_of, view_of
 from guard_core.view_columns import MOST_SEGMENTS, ViewColumns
 from guard_core.views import Span, View
 
 
-class Clearing(NamedTuple):
+class ClearableUses(NamedTuple):
     """What can be cleared of a log: the events with tool results in order, of each whether it can be cleared, and the
     view of the log with all that can be. Of the first 0, 1, ... results `up_to` counts those up to the last that can be
     cleared; `most` is the number of results after which clearing stops. `answers` are the answers before each event;
@@ -38,19 +38,19 @@ class Clearing(NamedTuple):
     most: int
 
 
-class ClearToolUses(EditingPolicy):
+class LangChainClearToolUses(EditingPolicy):
     """The policy; see the package."""
 
     name: ClassVar[str] = "langchain-clear-tool-uses"
-    settings: ClearSettings
+    settings: LangChainClearSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return APPROXIMATE
 
     def limit(self, window: int) -> int:
         return self.settings.trigger
 
-    def edited(self, steps: Steps) -> Edited | None:
+    def edited(self, steps: ActingSteps) -> Edited | None:
         clearing = self._clearing(steps.ledger)
         views: list[View] = []
         cleared: dict[int, View] = {0: ()}
@@ -75,21 +75,21 @@ class ClearToolUses(EditingPolicy):
             (*self._cleared(ledger, clearing, last), *((Span(last + 1, at),) if last + 1 < at else ())), state
         )
 
-    def _counts(self, clearing: Clearing, at: Ints) -> Ints:
+    def _counts(self, clearing: ClearableUses, at: Ints) -> Ints:
         """How many results are looked at in requests over `at` events; the last of them is cleared."""
         count = np.searchsorted(clearing.results, at) - self.settings.keep
         return clearing.up_to[np.maximum(np.minimum(count, clearing.most), 0)]
 
-    def _clearing(self, ledger: Ledger) -> Clearing:
+    def _clearing(self, ledger: Ledger) -> ClearableUses:
         """What can be cleared, once for a ledger and the settings."""
         settings = self.settings
         key = (self.name, *msgspec.structs.astuple(msgspec.structs.replace(settings, trigger=0, keep=0)))
         if key not in ledger.derived:
             ledger.derived[key] = self._of_ledger(ledger)
-        clearing: Clearing = ledger.derived[key]
+        clearing: ClearableUses = ledger.derived[key]
         return clearing
 
-    def _of_ledger(self, ledger: Ledger) -> Clearing:
+    def _of_ledger(self, ledger: Ledger) -> ClearableUses:
         roles = roles_of(ledger)
         results = np.flatnonzero(roles == TOOL)
         owners = self._owners(ledger, roles, results)
@@ -104,7 +104,7 @@ class ClearToolUses(EditingPolicy):
         changed = np.zeros(len(roles), dtype=np.bool_)
         changed[results[clearable]] = True
         changed &= ledger.changed_by(self._form)
-        return Clearing(
+        return ClearableUses(
             results,
             clearable,
             np.maximum.accumulate(np.append(0, counts)),
@@ -159,7 +159,7 @@ class ClearToolUses(EditingPolicy):
         answers: dict[int, int] = ledger.derived["answer to call"]
         return answers.get(call, -1)
 
-    def _cleared(self, ledger: Ledger, clearing: Clearing, last: int) -> View:
+    def _cleared(self, ledger: Ledger, clearing: ClearableUses, last: int) -> View:
         """The log up to event `last` with all results cleared that can be; of the answer that called for the last of
         them only the arguments of calls whose results are cleared."""
         group = clearing.answers[last]
@@ -174,7 +174,7 @@ class ClearToolUses(EditingPolicy):
         tail = view_of(ledger, [self._formed(ledger, event, cleared) for event in range(group, last + 1)])
         return normal((*head, *tail))
 
-    def _is_clearable(self, clearing: Clearing, event: int) -> bool:
+    def _is_clearable(self, clearing: ClearableUses, event: int) -> bool:
         place = int(np.searchsorted(clearing.results, event))
         return place < len(clearing.results) and int(clearing.results[place]) == event and clearing.clearable[place]
 
@@ -199,7 +199,7 @@ class ClearToolUses(EditingPolicy):
         return len(results)
 
 
-def _clipped(clearing: Clearing, stop: int) -> View:
+def _clipped(clearing: ClearableUses, stop: int) -> View:
     """The view of the log with all cleared, up to event `stop`."""
     count = bisect_left(clearing.starts, stop)
     head = clearing.view[:count]

@@ -8,7 +8,7 @@ import numpy as np
 
 from guard_core.costs import CALL, HAS_RESULT, MEDIA, MODEL, RESULT, SYSTEM, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.views import Synthetic
 
 CHARS_PER_TOKEN, MESSAGE_TOKENS, IMAGE_TOKENS = 4, 3, 85  # langchain-core 1.7.2
@@ -33,7 +33,7 @@ def message_chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(ledger.by_event(chars) + np.where(calls, AROUND - BETWEEN, 0) + role)
 
 
-def approximate(chars_per_token: float) -> Costs:
+def approximate(chars_per_token: float) -> MessageCosts:
     """The tokens of messages, with so many characters for each of them."""
 
     def rounded_up(chars: Any) -> Any:
@@ -47,7 +47,7 @@ def approximate(chars_per_token: float) -> Costs:
         role = {"model": "assistant"}.get(message.role.value, message.role.value)
         return int(rounded_up(np.int64(message.bytes + ROLE_CHARS[role]))) + MESSAGE_TOKENS
 
-    return Costs(f"langchain approximate {chars_per_token:g}", of_events, of_inserted)
+    return MessageCosts(f"langchain approximate {chars_per_token:g}", of_events, of_inserted)
 
 
 APPROXIMATE = approximate(CHARS_PER_TOKEN)

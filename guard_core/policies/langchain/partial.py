@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from guard_core.costs import MEDIA, TEXT
 from guard_core.events import TextPart, ToolResultPart, value_text
-from guard_core.forms import Ends, Removed
+from guard_core.forms import CutToEnds, Removed
 from guard_core.policies.pieces.lists import ListRequest
 from guard_core.policies.pieces.messages import ListMessage
 
@@ -43,7 +43,7 @@ def part_of(request: ListRequest, event: int, fits_blocks: Fits, fits_lines: Fit
 
 def _cut(chars: int, what: str, *, last: bool) -> str:
     """The form of a text of which the first or last characters stay."""
-    return (Ends(tail=chars, what=what) if last else Ends(head=chars, what=what)).name
+    return (CutToEnds(tail=chars, what=what) if last else CutToEnds(head=chars, what=what)).name
 
 
 def _without_blocks(images: int, *, last: bool) -> list[str]:

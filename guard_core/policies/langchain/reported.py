@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Acted, Quiet, Run
+from guard_core.policies.base import Acted, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import in_steps, outputs_as_of, outputs_of
 from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, ListMessage, roles_of
@@ -48,7 +48,7 @@ class ReportedPolicy(ListPolicy):
         state = super().observe(state, prompt_tokens, step)
         return _with_reported(state, step, [max(prompt_tokens or 0, 0)])
 
-    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | Acted | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: Any) -> Quiet | Acted | None:
         quiet = super().scan(run, start, stop, state)
         if quiet is None:
             return None

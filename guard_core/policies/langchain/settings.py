@@ -23,7 +23,7 @@ ANTHROPIC = "anthropic-chat"
 PLACEHOLDER = "[cleared]"  # DEFAULT_TOOL_PLACEHOLDER
 
 
-class ClearSettings(msgspec.Struct, frozen=True):
+class LangChainClearSettings(msgspec.Struct, frozen=True):
     """Of ClearToolUsesEdit."""
 
     trigger: int = 100_000
@@ -34,7 +34,7 @@ class ClearSettings(msgspec.Struct, frozen=True):
     placeholder: str = PLACEHOLDER
 
 
-class TrimSettings(msgspec.Struct, frozen=True):
+class LangChainTrimSettings(msgspec.Struct, frozen=True):
     """Of trim_messages."""
 
     max_tokens: int = 100_000
@@ -52,7 +52,7 @@ class TrimSettings(msgspec.Struct, frozen=True):
             roles_named(getattr(self, name), name)
 
 
-class SummarizationSettings(msgspec.Struct, frozen=True):
+class LangChainSummarizationSettings(msgspec.Struct, frozen=True):
     """Of SummarizationMiddleware."""
 
     trigger: str = "fraction 0.8"

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from guard_core.errors import SummaryFailed
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Run
+from guard_core.policies.base import ReplayRun
 from guard_core.policies.langchain.context_sizes import MESSAGES, ContextSize, Trigger, size_of, trigger_of
 from guard_core.policies.langchain.counting import ANTHROPIC_CHARS_PER_TOKEN, CHARS_PER_TOKEN, approximate
 from guard_core.policies.langchain.partial import part_of
 from guard_core.policies.langchain.reported import BackwardCount, ReportedPolicy, reported_of
-from guard_core.policies.langchain.settings import ANTHROPIC, SummarizationSettings
+from guard_core.policies.langchain.settings import ANTHROPIC, LangChainSummarizationSettings
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes, failed
 from guard_core.policies.pieces.messages import (
     SYSTEM_ROLE,
     TOOL,
     USER,
-    Costs,
     ListMessage,
+    MessageCosts,
     answered_by,
     role_of,
     view_of,
@@ -39,7 +39,7 @@ ATTEMPTS = 3  # calls of the summariser before its error leaves the library (1.4
 OUTPUT_TOKENS = 4_096  # ours: shares of a summary are taken of it; the library sets no limit
 
 
-class Written(NamedTuple):
+class WrittenSummary(NamedTuple):
     """The text that replaces messages, without its frame, and what the summariser was given for it (nothing: it was not
     asked)."""
 
@@ -53,7 +53,7 @@ class SummarizationPolicy(ReportedPolicy):
     """What the middlewares of LangChain and of deepagents share."""
 
     relation: ClassVar[str] = ">="
-    settings: SummarizationSettings
+    settings: LangChainSummarizationSettings
 
     @cached_property
     def trigger(self) -> Trigger:
@@ -63,7 +63,7 @@ class SummarizationPolicy(ReportedPolicy):
     def keep(self) -> ContextSize:
         return size_of(self.settings.keep, "keep")
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         anthropic = self.settings.model_kind == ANTHROPIC
         return approximate(ANTHROPIC_CHARS_PER_TOKEN if anthropic else CHARS_PER_TOKEN)
 
@@ -88,7 +88,7 @@ class SummarizationPolicy(ReportedPolicy):
             met |= whole
         return met
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         messages, tokens = np.asarray(trace["contents_decided"]), np.asarray(trace["heuristic_decided"])
         return {
             **super().shadow(run, trace),
@@ -132,11 +132,11 @@ class SummarizationPolicy(ReportedPolicy):
             return 0
         return _whole(request.ledger, messages, min(cut, count - 1))
 
-    def written_for(self, request: ListRequest, messages: Sequence[ListMessage], state: Any) -> Written:
+    def written_for(self, request: ListRequest, messages: Sequence[ListMessage], state: Any) -> WrittenSummary:
         """What replaces messages. Raises SummaryFailed after as many calls as there are attempts."""
         trimmed = self._trimmed(request, messages, state) if self.settings.trim_tokens_to_summarize else messages
         if not trimmed:
-            return Written(TOO_LONG_BYTES, None, (), state)
+            return WrittenSummary(TOO_LONG_BYTES, None, (), state)
         given = view_of(request.ledger, trimmed)
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -147,7 +147,7 @@ class SummarizationPolicy(ReportedPolicy):
                 state = msgspec.structs.replace(state, calls=state.calls + 1)
             else:
                 break
-        return Written(summary.bytes, summary.text, given, state)
+        return WrittenSummary(summary.bytes, summary.text, given, state)
 
     def failed(self, request: ListRequest, state: Any, given: View, error: SummaryFailed) -> ListOutcome:
         """The error of the last attempt, which leaves the library."""

@@ -12,18 +12,18 @@ from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.partial import part_of
-from guard_core.policies.langchain.settings import TrimSettings, roles_named
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.langchain.settings import LangChainTrimSettings, roles_named
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListOutcome, ListRequest, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, ListMessage, roles_of, view_of
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, ListMessage, MessageCosts, roles_of, view_of
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View
 
 NAMES = ("human", "ai", "tool", "system")  # by role, as guard_core.policies.pieces.messages numbers them
-ONE = Costs("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
+ONE = MessageCosts("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
 
 
-class Kept(NamedTuple):
+class KeptRange(NamedTuple):
     """Events `start` to `stop` (exclusive) stay, and perhaps a part of the event before or behind them."""
 
     start: int
@@ -31,17 +31,17 @@ class Kept(NamedTuple):
     partial: ListMessage | None = None
 
 
-class TrimMessages(EditingPolicy):
+class LangChainTrimMessages(EditingPolicy):
     """The policy; see the package."""
 
     name: ClassVar[str] = "langchain-trim-messages"
-    settings: TrimSettings
+    settings: LangChainTrimSettings
 
     @property
     def compares(self) -> str:
         return MESSAGES if self.settings.counter == "messages" else TOKENS
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return ONE if self.compares == MESSAGES else APPROXIMATE
 
     def limit(self, window: int) -> int:
@@ -77,7 +77,7 @@ class TrimMessages(EditingPolicy):
         """Is there a leading system message that stays."""
         return self.settings.include_system and ledger.event_count > 0 and int(roles_of(ledger)[0]) == SYSTEM_ROLE
 
-    def edited(self, steps: Steps) -> Edited | None:
+    def edited(self, steps: ActingSteps) -> Edited | None:
         if self.settings.allow_partial or self.settings.strategy != "last" or not steps.at.all():
             return None
         ledger, at = steps.ledger, steps.at
@@ -111,7 +111,7 @@ class TrimMessages(EditingPolicy):
             if partial is None:
                 fitting = np.flatnonzero(allowed[:stop])
                 stop = int(fitting[-1]) + 1 if len(fitting) else 0
-        return _view(ledger, Kept(0, stop, partial), after=True)
+        return _view(ledger, KeptRange(0, stop, partial), after=True)
 
     def _last(self, request: ListRequest, ledger: Ledger, at: int) -> View:
         """The newest messages, behind a leading system message where that stays."""
@@ -130,7 +130,7 @@ class TrimMessages(EditingPolicy):
             if partial is None:
                 fitting = np.flatnonzero(allowed[start:at])
                 start = start + int(fitting[0]) if len(fitting) else at
-        view = _view(ledger, Kept(start, at, partial), after=False)
+        view = _view(ledger, KeptRange(start, at, partial), after=False)
         return normal((Span(0, 1), *view)) if first else view
 
     def _part_of(self, request: ListRequest, event: int, room: int, *, last: bool) -> ListMessage | None:
@@ -148,7 +148,7 @@ def _last_allowed(allowed: NDArray[np.bool_]) -> Ints:
     return np.append(0, np.maximum.accumulate(ends))
 
 
-def _view(ledger: Ledger, selected: Kept, *, after: bool) -> View:
+def _view(ledger: Ledger, selected: KeptRange, *, after: bool) -> View:
     span: View = (Span(selected.start, selected.stop),) if selected.start < selected.stop else ()
     part = view_of(ledger, [selected.partial]) if selected.partial is not None else ()
     return normal((*span, *part) if after else (*part, *span))

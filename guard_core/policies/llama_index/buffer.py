@@ -21,9 +21,9 @@ from guard_core.policies.llama_index.begins import (
     is_null,
     next_begin,
 )
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import Sizes
-from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns
 
@@ -42,8 +42,8 @@ def _with_null(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
 
 
 COSTS = {
-    False: Costs("llama-index characters", _chars, lambda message: message.bytes + 1),
-    True: Costs("llama-index characters, null", _with_null, lambda message: message.bytes + 1),
+    False: MessageCosts("llama-index characters", _chars, lambda message: message.bytes + 1),
+    True: MessageCosts("llama-index characters, null", _with_null, lambda message: message.bytes + 1),
 }
 
 
@@ -60,7 +60,7 @@ class ChatMemoryBuffer(EditingPolicy):
     name: ClassVar[str] = "llama-index-buffer"
     settings: LlamaIndexSettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS[self.settings.null_content]
 
     def limit(self, window: int) -> int:
@@ -69,7 +69,7 @@ class ChatMemoryBuffer(EditingPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return np.asarray(np.maximum(sizes.whole - 1, 0) // CHARS_PER_TOKEN)
 
-    def edited(self, steps: Steps) -> Edited:
+    def edited(self, steps: ActingSteps) -> Edited:
         """The first message of the user (or system) from which the rest fits; where none does, the newest message."""
         ledger, at = steps.ledger, steps.at
         prefix = self.costs().prefix(ledger)

@@ -22,8 +22,8 @@ from guard_core.costs import MEDIA, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.llama_index.begins import CHARS_PER_TOKEN
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest
-from guard_core.policies.pieces.messages import USER, Costs, roles_of
-from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.policies.pieces.messages import USER, MessageCosts, roles_of
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy
 from guard_core.policies.settings import COUNT, SHARE, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.views import Span
@@ -41,7 +41,9 @@ def _tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray(ledger.by_event(texts + others + np.where(kind == MEDIA, IMAGE_TOKENS, 0)))
 
 
-COSTS = Costs("llama-index memory tokens", _tokens, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True)
+COSTS = MessageCosts(
+    "llama-index memory tokens", _tokens, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True
+)
 
 
 class MemorySettings(msgspec.Struct, frozen=True):
@@ -59,13 +61,13 @@ class MemorySettings(msgspec.Struct, frozen=True):
         return int(self.token_limit * 0.1) if size < 1 else size
 
 
-class Memory(StagedPolicy):
+class LlamaIndexMemory(StagedPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "llama-index-memory"
     settings: MemorySettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:
@@ -74,7 +76,7 @@ class Memory(StagedPolicy):
     def walks(self, ledger: Ledger, state: Any) -> bool:
         return True
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int:
         start = self._flushed(asked.ledger, head.kept_from, asked.at.item(row), self.limit(asked.run.window))
         return NOTHING_TO_COMPACT if start == head.kept_from else Act(Head((), start), state)
 
@@ -129,10 +131,10 @@ def _queue_of(ledger: Ledger) -> _Queue:
 
 
 KIND = PolicyKind(
-    Memory.name,
+    LlamaIndexMemory.name,
     "LlamaIndex (memory)",
     "Flushes the oldest messages, up to a user message, once the queue exceeds a share of the token limit.",
-    lambda **values: Memory(MemorySettings(**values)),
+    lambda **values: LlamaIndexMemory(MemorySettings(**values)),
     (
         Setting(
             "token_limit",

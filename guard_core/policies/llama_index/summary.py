@@ -26,9 +26,9 @@ from guard_core.policies.llama_index.begins import (
     next_begin,
 )
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes, failed
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, Costs, role_numbers
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, MessageCosts, role_numbers
 from guard_core.policies.pieces.shared_settings import SUMMARY_TOKENS, summary_budget
-from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.summaries.base import Summary
 from guard_core.trace import NOTHING_TO_COMPACT, Head
@@ -51,14 +51,14 @@ def _with_null(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
 
 
 COSTS = {
-    False: Costs("llama-index tokens", _tokens, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True),
-    True: Costs(
+    False: MessageCosts("llama-index tokens", _tokens, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True),
+    True: MessageCosts(
         "llama-index tokens, null", _with_null, lambda message: message.bytes // CHARS_PER_TOKEN, is_local=True
     ),
 }
 
 
-class SummarySettings(msgspec.Struct, frozen=True):
+class LlamaIndexSummarySettings(msgspec.Struct, frozen=True):
     """`token_limit` is 0 where the share of the window counts."""
 
     token_limit: int = 0
@@ -70,9 +70,9 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "llama-index-summary"
-    settings: SummarySettings
+    settings: LlamaIndexSummarySettings
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS[self.settings.null_content]
 
     def limit(self, window: int) -> int:
@@ -90,7 +90,7 @@ class ChatSummaryMemoryBuffer(StagedPolicy):
     def walks(self, ledger: Ledger, state: ListMemory) -> bool:
         return bool(state.head) or next_begin(ledger).item(state.kept_from) == state.kept_from
 
-    def act(self, asked: Asked, row: int, head: Head, state: ListMemory) -> Act | int:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: ListMemory) -> Act | int:
         ledger, at = asked.ledger, asked.at.item(row)
         first = self._first(ledger, head, at, self.limit(asked.run.window))
         if first is None:
@@ -145,7 +145,7 @@ KIND = PolicyKind(
     ChatSummaryMemoryBuffer.name,
     "LlamaIndex (chat summary memory buffer)",
     "Keeps the newest messages that fit within a number of tokens, from a user message on, and a summary of the rest.",
-    lambda **values: ChatSummaryMemoryBuffer(SummarySettings(**values)),
+    lambda **values: ChatSummaryMemoryBuffer(LlamaIndexSummarySettings(**values)),
     (
         Setting(
             "token_limit",

@@ -31,12 +31,12 @@ from guard_core.policies.mistral_vibe.sizes import (
     text_message_bytes,
     view_bytes,
 )
-from guard_core.policies.pieces.counted import AskedSummary, CountedPolicy, Counts, Memory
-from guard_core.policies.pieces.counters import Counter, outputs_of, since_answer, sum_of
-from guard_core.policies.pieces.estimates import Estimate
-from guard_core.policies.pieces.looks import Looks
-from guard_core.policies.pieces.message_columns import Messages
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.counted import AskedSummary, CountedMemory, CountedPolicy, ProviderCounts
+from guard_core.policies.pieces.counters import UsageCounter, outputs_of, since_answer, sum_of
+from guard_core.policies.pieces.estimates import TokenEstimate
+from guard_core.policies.pieces.looks import PolicyLooks
+from guard_core.policies.pieces.message_columns import MessageColumns
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.trace import Head
 from guard_core.views import Segment, Span, Synthetic, View
 
@@ -51,13 +51,13 @@ REST_FOR_SUMMARY = 0.95  # of what is left then, where the summary has to be cut
 EMPTY_MESSAGE = request_tokens(text_message_bytes(0))  # tokens
 
 
-class VibeMemory(Memory, frozen=True):
+class VibeMemory(CountedMemory, frozen=True):
     """`correction` is that of the last answer before a compaction, or follows from a refused request."""
 
     correction: float = 1.0
 
 
-BYTES = Estimate(
+BYTES = TokenEstimate(
     "mistral-vibe bytes of JSON",
     "Vibe's corrected estimate, a quarter of the bytes of JSON,",
     lambda ledger, form: message_bytes(ledger, form) // BYTES_PER_TOKEN,
@@ -75,13 +75,13 @@ class CorrectedVibe(CountedPolicy):
     state_type = VibeMemory
 
     @property
-    def uncounted(self) -> Estimate | None:
+    def uncounted(self) -> TokenEstimate | None:
         return BYTES
 
     @property
-    def counter(self) -> Counter:
+    def counter(self) -> UsageCounter:
         words = "Vibe's corrected estimate of the messages since, or of the whole request where that is more"
-        return Counter(pending=message_bytes, pending_words=words)
+        return UsageCounter(pending=message_bytes, pending_words=words)
 
     @property
     def most_refusals(self) -> int:
@@ -96,7 +96,7 @@ class CorrectedVibe(CountedPolicy):
     # ---- the count
 
     def _numbers(
-        self, ledger: Ledger, looks: Looks, counts: Counts, uncounted: Ints, head: Head | None = None
+        self, ledger: Ledger, looks: PolicyLooks, counts: ProviderCounts, uncounted: Ints, head: Head | None = None
     ) -> dict[str, Ints]:
         columns = super()._numbers(ledger, looks, counts, uncounted, head)
         tokens, as_of = counts
@@ -123,7 +123,7 @@ class CorrectedVibe(CountedPolicy):
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
         return np.asarray(np.ceil(state.correction * self._estimates(ledger, head, at)).astype(np.int64))
 
-    def _correction(self, history: History) -> float:
+    def _correction(self, history: CompactableHistory) -> float:
         """What its estimate is multiplied by at a compaction."""
         state, ledger = history.state, history.ledger
         head = Head(state.head, state.kept_from, self.form)
@@ -137,7 +137,7 @@ class CorrectedVibe(CountedPolicy):
 
     # ---- what a compaction leaves
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         """The user's newest messages up to the last answer within a budget, the summary, and what follows from that
         answer on."""
         messages, correction = history.messages, self._correction(history)
@@ -155,7 +155,9 @@ class CorrectedVibe(CountedPolicy):
         cut = (messages.event_at(last, history.stop),) * 3
         return Plan(items, cut=cut, remembers={"correction": correction})
 
-    def fitted(self, history: History, plan: Plan, summaries: list[AskedSummary]) -> tuple[Plan, list[AskedSummary]]:
+    def fitted(
+        self, history: CompactableHistory, plan: Plan, summaries: list[AskedSummary]
+    ) -> tuple[Plan, list[AskedSummary]]:
         """What exceeds the threshold goes: the oldest of what follows the last answer first, to which one message with
         the ends of its lines is left, then all of that and the end of the summary."""
         ledger, correction = history.ledger, plan.remembers["correction"]
@@ -185,7 +187,7 @@ class CorrectedVibe(CountedPolicy):
         return plan._replace(items=(*items, note)), [cut if short < message.bytes else summaries[0], *summaries[1:]]
 
 
-def _users(messages: Messages, stop: int, budget: int) -> View:
+def _users(messages: MessageColumns, stop: int, budget: int) -> View:
     """The user's newest messages before one of a list within `budget` tokens; the one that does not fit is cut where
     its pictures fit, else left out unless it is the newest one."""
     ledger, left = messages.ledger, budget

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from guard_core.costs import TEXT
 from guard_core.events import Event, Part, TextPart
 from guard_core.forms import Form, brings_form
-from guard_core.forms.base import Columns, PartColumns
+from guard_core.forms.base import LogColumns, PartColumns
 
 BYTES_PER_TOKEN = 4  # of what is cut, rounded up
 
@@ -43,7 +43,7 @@ class CutMessage(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return kind == TEXT
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         old = parts["bytes"]
         new = np.minimum(old, self.size)
         note = np.minimum(len(note_of(10)), new)
@@ -56,7 +56,7 @@ class CutMessage(Form, frozen=True):
         is_cut = self._is_cut(parts)
         return {**parts, **{name: np.where(is_cut, value, parts[name]) for name, value in shorter.items()}}
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         return self._is_cut(old)
 
     def _is_cut(self, parts: PartColumns) -> NDArray[np.bool_]:

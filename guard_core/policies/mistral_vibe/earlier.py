@@ -11,7 +11,7 @@ from __future__ import annotations
 from guard_core.policies.base import Point
 from guard_core.policies.mistral_vibe.settings import MistralVibeSettings
 from guard_core.policies.pieces.counted import CountedPolicy
-from guard_core.policies.pieces.plans import Ask, History, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import newest_requests
 from guard_core.views import Synthetic
 
@@ -32,7 +32,7 @@ class MistralVibe(CountedPolicy):
     def rule(self, window: int) -> str:
         return self.settings.limit(window)[0]
 
-    def plan(self, history: History) -> Plan:
+    def plan(self, history: CompactableHistory) -> Plan:
         """A note, the person's newest messages within a budget, and a summary of all."""
         users = newest_requests(history.ledger, history.stop, self.settings.user_budget)
         summary = SummaryMessage((Ask(history.view, self.settings.summary_budget),), frame=FRAME)

@@ -40,9 +40,9 @@ from numpy.typing import NDArray
 from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Check, Decision, Point, Quiet, Run
+from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import (
-    Counter,
+    UsageCounter,
     largest_of,
     last_counts,
     left_out,
@@ -51,11 +51,11 @@ from guard_core.policies.pieces.counters import (
     since_answer,
     sum_of,
 )
-from guard_core.policies.pieces.estimates import Estimate
+from guard_core.policies.pieces.estimates import TokenEstimate
 from guard_core.policies.pieces.explaining import explain
-from guard_core.policies.pieces.looks import POINTS, Looks, looks_at
+from guard_core.policies.pieces.looks import POINTS, PolicyLooks, looks_at
 from guard_core.policies.pieces.message_columns import Bools
-from guard_core.policies.pieces.plans import History, Plan, SummaryMessage, joined, summarised
+from guard_core.policies.pieces.plans import CompactableHistory, Plan, SummaryMessage, joined, summarised
 from guard_core.summaries.base import Summary
 from guard_core.trace import (
     INDEX,
@@ -81,7 +81,7 @@ CLEARED = "old tool results are cleared at the end of a turn"
 CLEARED_BEFORE_CALL = "old tool results are cleared before a call"
 
 
-class Memory(msgspec.Struct, frozen=True):
+class CountedMemory(msgspec.Struct, frozen=True):
     """What a policy remembers: how requests begin since the last compaction (`head`, then the log from `kept_from`),
     its summary, and the provider's last count (`tokens` at step `as_of`, -1: none).
 
@@ -117,7 +117,7 @@ LOOK = Column(
 )
 
 
-class Counts(NamedTuple):
+class ProviderCounts(NamedTuple):
     """The provider's last counts before some steps, and those before the turn of each began: tokens and step."""
 
     tokens: Ints
@@ -133,7 +133,7 @@ class CountedPolicy(ABC):
     name: ClassVar[str]
     agent: ClassVar[str] = ""
     own_columns: ClassVar[tuple[Column, ...]] = ()
-    state_type: ClassVar[type] = Memory
+    state_type: ClassVar[type] = CountedMemory
     raises: ClassVar[bool] = False  # an error of the summariser ends the run
 
     # ---- what a policy gives
@@ -143,7 +143,7 @@ class CountedPolicy(ABC):
         """Tokens at which it fires; None: never."""
 
     @abstractmethod
-    def plan(self, history: History) -> Plan | int:
+    def plan(self, history: CompactableHistory) -> Plan | int:
         """What a compaction leaves; an index into HELD_REASONS where nothing can be done."""
 
     @abstractmethod
@@ -163,11 +163,11 @@ class CountedPolicy(ABC):
         return ">="
 
     @property
-    def counter(self) -> Counter:
-        return Counter()
+    def counter(self) -> UsageCounter:
+        return UsageCounter()
 
     @property
-    def uncounted(self) -> Estimate | None:
+    def uncounted(self) -> TokenEstimate | None:
         return None
 
     @property
@@ -187,11 +187,11 @@ class CountedPolicy(ABC):
         from a state that does not change between them but for counts."""
         return np.zeros(len(rows), dtype=np.int64)
 
-    def tidied(self, ledger: Ledger, looks: Looks, state: Any) -> Bools:
+    def tidied(self, ledger: Ledger, looks: PolicyLooks, state: Any) -> Bools:
         """At which of some steps it clears messages without a summary; only where one begins a turn."""
         return np.zeros(len(looks.stop), dtype=np.bool_)
 
-    def tidy(self, history: History) -> Plan:
+    def tidy(self, history: CompactableHistory) -> Plan:
         """What clearing leaves. Called only where `tidied` is true."""
         raise NotImplementedError
 
@@ -205,25 +205,27 @@ class CountedPolicy(ABC):
         knows of."""
         return np.zeros(len(rows), dtype=np.bool_)
 
-    def clear(self, history: History) -> Plan:
+    def clear(self, history: CompactableHistory) -> Plan:
         """What that clearing leaves. Called only where `clears` is true."""
         raise NotImplementedError
 
-    def unplanned(self, history: History) -> Memory:
+    def unplanned(self, history: CompactableHistory) -> CountedMemory:
         """What is remembered of a look at which there was nothing to compact."""
-        state: Memory = history.state
+        state: CountedMemory = history.state
         return state
 
-    def fitted(self, history: History, plan: Plan, summaries: list[AskedSummary]) -> tuple[Plan, list[AskedSummary]]:
+    def fitted(
+        self, history: CompactableHistory, plan: Plan, summaries: list[AskedSummary]
+    ) -> tuple[Plan, list[AskedSummary]]:
         """A plan and its summaries, which are there, without what is too much of them."""
         return plan, summaries
 
-    def refuses(self, history: History, after: View) -> tuple[int, Mapping[str, Any]]:
+    def refuses(self, history: CompactableHistory, after: View) -> tuple[int, Mapping[str, Any]]:
         """Why a compaction that leaves `after` is taken back (an index into HELD_REASONS, 0: it is not), and what is
         remembered of that."""
         return 0, {}
 
-    def instead(self, history: History) -> Plan | None:
+    def instead(self, history: CompactableHistory) -> Plan | None:
         """What it does where the summariser failed or the compaction was taken back; None: nothing."""
         return None
 
@@ -266,10 +268,10 @@ class CountedPolicy(ABC):
         head = Head(state.head, state.kept_from, self.form)
         if check.point is Point.END_OF_TURN:
             return self._tidied(check, state, head, looks)
-        last = Counts(np.array([state.tokens]), np.array([state.as_of]))
+        last = ProviderCounts(np.array([state.tokens]), np.array([state.as_of]))
         counts = last
         if self.counter.at_turn_start:
-            counts = Counts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
+            counts = ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
             if looks.begins[0]:
                 state = msgspec.structs.replace(state, turn_tokens=state.tokens, turn_as_of=state.as_of)
         at = np.array([check.at])
@@ -283,7 +285,9 @@ class CountedPolicy(ABC):
             return self._recovered(check, state, head, evidence)
         if not (looks.looks[0] and self._fires(numbers["decision_tokens"], threshold)[0]):
             if self.clears(ledger, rows, looks.stop, state, check.window)[0]:
-                history = History(check, state, head.at(ledger, int(looks.stop[0])), int(looks.stop[0]), check.point)
+                history = CompactableHistory(
+                    check, state, head.at(ledger, int(looks.stop[0])), int(looks.stop[0]), check.point
+                )
                 return self._finished(history, self.clear(history), [], evidence, CLEARED_BEFORE_CALL)
             return Decision(view, state, evidence)
         stop, point = int(looks.stop[0]), POINTS[int(looks.point[0])]
@@ -291,7 +295,7 @@ class CountedPolicy(ABC):
         if held or not stop:
             return Decision(view, state, {**evidence, "held": held or NOTHING_TO_COMPACT})
         reason = f"{evidence['decision_tokens']:,} tokens {self.relation} threshold {threshold:,}"
-        return self._compacted(History(check, state, head.at(ledger, stop), stop, point), evidence, reason)
+        return self._compacted(CompactableHistory(check, state, head.at(ledger, stop), stop, point), evidence, reason)
 
     def _recovered(self, check: Check, state: Any, head: Head, evidence: dict[str, int]) -> Decision:
         """The provider refused the request."""
@@ -301,19 +305,19 @@ class CountedPolicy(ABC):
         if attempts >= self.most_refusals or not check.at:
             return Decision(view, state, evidence)
         state = msgspec.structs.replace(state, turn=turn, attempts=attempts + 1)
-        return self._compacted(History(check, state, view, check.at, check.point), evidence, REFUSED)
+        return self._compacted(CompactableHistory(check, state, view, check.at, check.point), evidence, REFUSED)
 
-    def _tidied(self, check: Check, state: Any, head: Head, looks: Looks) -> Decision:
+    def _tidied(self, check: Check, state: Any, head: Head, looks: PolicyLooks) -> Decision:
         """The end of a turn, at which old messages may be cleared."""
         view = head.at(check.ledger, check.at)
         costs = self.estimator(check.ledger)
         evidence = {"heuristic_decided": costs.request(view), "heuristic_sent": costs.request(view)}
         if not self.tidied(check.ledger, looks, state)[0]:
             return Decision(view, state, evidence)
-        history = History(check, state, view, check.at, check.point)
+        history = CompactableHistory(check, state, view, check.at, check.point)
         return self._finished(history, self.tidy(history), [], evidence, CLEARED)
 
-    def _compacted(self, history: History, evidence: dict[str, int], reason: str) -> Decision:
+    def _compacted(self, history: CompactableHistory, evidence: dict[str, int], reason: str) -> Decision:
         """The decision of a step at which it compacts."""
         plan = self.plan(history)
         if isinstance(plan, int):
@@ -344,7 +348,7 @@ class CountedPolicy(ABC):
                 return Decision(view, state, {**evidence, "held": held})
         return self._finished(history, plan, summaries, evidence, reason)
 
-    def _summary(self, history: History, plan: Plan, item: SummaryMessage, calls: int) -> AskedSummary:
+    def _summary(self, history: CompactableHistory, plan: Plan, item: SummaryMessage, calls: int) -> AskedSummary:
         """The message that a summary becomes."""
         check, state, costs = history.check, history.state, self.estimator(history.ledger)
         previous = Summary(state.summary_bytes, state.summary_text)
@@ -370,7 +374,12 @@ class CountedPolicy(ABC):
         )
 
     def _finished(
-        self, history: History, plan: Plan, summaries: list[AskedSummary], evidence: Mapping[str, int], reason: str
+        self,
+        history: CompactableHistory,
+        plan: Plan,
+        summaries: list[AskedSummary],
+        evidence: Mapping[str, int],
+        reason: str,
     ) -> Decision:
         """The decision with its record, once the summaries are there."""
         check, ledger, state = history.check, history.ledger, history.state
@@ -422,7 +431,7 @@ class CountedPolicy(ABC):
         }
         return Decision(after, memory, entries, record)
 
-    def _pass(self, history: History, answer: SummariserCall, after: View, sent: int, dropped: int) -> Pass:
+    def _pass(self, history: CompactableHistory, answer: SummariserCall, after: View, sent: int, dropped: int) -> Pass:
         """The evidence of one call of the summariser; without one, of what was cleared."""
         costs = self.estimator(history.ledger)
         return Pass(
@@ -449,7 +458,7 @@ class CountedPolicy(ABC):
 
     # ---- many steps at once
 
-    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: Any) -> Quiet | None:
         ledger, head = run.ledger, Head(state.head, state.kept_from, self.form)
         at, rows = ledger.steps["at"][start:stop], np.arange(start, stop)
         if (at < head.kept_from).any() or (np.diff(at) < 0).any():
@@ -457,11 +466,11 @@ class CountedPolicy(ABC):
         looks = looks_at(self.looks, ledger, rows)
         columns = sent_columns(self.estimator(ledger), head, at)
         run_counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
-        last = Counts(run_counts.tokens, run_counts.as_of)
-        counts, turn_counts = Counts(last.tokens[:-1], last.as_of[:-1]), None
+        last = ProviderCounts(run_counts.tokens, run_counts.as_of)
+        counts, turn_counts = ProviderCounts(last.tokens[:-1], last.as_of[:-1]), None
         if self.counter.at_turn_start:
             counts, turn_counts = _before_turns(
-                last, looks.begins, Counts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
+                last, looks.begins, ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
             )
         columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
         threshold = self._threshold(self.goes_by(state, run.window))
@@ -484,13 +493,13 @@ class CountedPolicy(ABC):
         cut = {name: values[:size] for name, values in columns.items()}
         return Quiet(size, cut, run_counts.first(size), state, ended, head)
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         steps = run.ledger.steps
         looks = looks_at(self.looks, run.ledger, np.arange(len(steps["at"])))
-        last = Counts(*recorded_counts(steps["prompt_tokens"]))
+        last = ProviderCounts(*recorded_counts(steps["prompt_tokens"]))
         if self.counter.at_turn_start:
-            after_last = Counts(*(np.append(values, values[-1:]) for values in last))
-            last, _ = _before_turns(after_last, looks.begins, Counts(np.array([0]), np.array([-1])))
+            after_last = ProviderCounts(*(np.append(values, values[-1:]) for values in last))
+            last, _ = _before_turns(after_last, looks.begins, ProviderCounts(np.array([0]), np.array([-1])))
         uncounted = trace["heuristic_decided"] if self.uncounted else np.full(len(last.tokens), NONE)
         numbers = self._numbers(run.ledger, looks, last, uncounted)
         threshold = self._threshold(run.window)
@@ -505,7 +514,7 @@ class CountedPolicy(ABC):
         return np.where(stalled, STALLED, self.gate(ledger, rows, state))
 
     def _numbers(
-        self, ledger: Ledger, looks: Looks, counts: Counts, uncounted: Ints, head: Head | None = None
+        self, ledger: Ledger, looks: PolicyLooks, counts: ProviderCounts, uncounted: Ints, head: Head | None = None
     ) -> dict[str, Ints]:
         """The columns of the decision at some steps, whose requests begin with a head; None: they are the recorded
         ones, of which `uncounted` is the estimate."""
@@ -618,11 +627,11 @@ def _remembered(state: Any) -> dict[str, int]:
     return {"watermark": state.kept_from, "summary_bytes": state.summary_bytes}
 
 
-def _before_turns(last: Counts, begins: Bools, before: Counts) -> tuple[Counts, Counts]:
+def _before_turns(last: ProviderCounts, begins: Bools, before: ProviderCounts) -> tuple[ProviderCounts, ProviderCounts]:
     """For each of some steps the last count before the turn began in which a look at it is, and the last count before
     its own turn began. `last` has one more entry than there are steps; `before` is what is remembered of the turn of
     the first step."""
     place = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
-    own = Counts(*(np.where(place >= 0, new[place], old) for new, old in zip(last, before, strict=True)))
-    looked = Counts(*(np.append(old, values)[: len(begins)] for old, values in zip(before, own, strict=True)))
+    own = ProviderCounts(*(np.where(place >= 0, new[place], old) for new, old in zip(last, before, strict=True)))
+    looked = ProviderCounts(*(np.append(old, values)[: len(begins)] for old, values in zip(before, own, strict=True)))
     return looked, own

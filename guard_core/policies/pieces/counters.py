@@ -10,14 +10,14 @@ import numpy as np
 
 from guard_core.estimation.usage import CountedRun
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Run
+from guard_core.policies.base import ReplayRun
 from guard_core.trace import Head
 
 BYTES_PER_TOKEN = 4  # of an answer whose tokens are not recorded: ours, the heuristic's
 
 
 @dataclass(frozen=True)
-class Counter:
+class UsageCounter:
     """The count that is compared, in tokens: the prompt tokens of the last call that the provider counted, and more.
 
     `output`: with the output tokens of that call; each answer counts as `output_as` tokens where that is given.
@@ -109,7 +109,7 @@ class LastCounts(NamedTuple):
 
 
 def last_counts(
-    run: Run, start: int, stop: int, head: Head, heuristics: Ints, tokens: int, as_of: int, *, least: int = 1
+    run: ReplayRun, start: int, stop: int, head: Head, heuristics: Ints, tokens: int, as_of: int, *, least: int = 1
 ) -> LastCounts:
     """What the provider counts at steps `start` to `stop`, which send `head`; `tokens` and `as_of` are remembered
     before the first. Only a count of `least` tokens or more is remembered, a missing one leaves the old."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import CountedRun, Usage, counts_of
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Acted, Quiet, Run
+from guard_core.policies.base import Acted, Quiet, ReplayRun
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import counts_before
 from guard_core.policies.pieces.lists import (
@@ -35,7 +35,7 @@ from guard_core.views import Span, View
 WHOLE_LOG = Head((), 0)
 
 
-class Steps(NamedTuple):
+class ActingSteps(NamedTuple):
     """Steps `rows` at which a library acts: over `at` events, on a number `counted` that it compared with its `limit`
     (an entry each)."""
 
@@ -63,19 +63,19 @@ class EditingPolicy(ListPolicy):
     most_steps: ClassVar[int] = 8_192  # at once; ours: a policy with forms of single events looks at fewer
 
     @abstractmethod
-    def edited(self, steps: Steps) -> Edited | None:
+    def edited(self, steps: ActingSteps) -> Edited | None:
         """What is sent at some steps; None where views are too long for columns, or have to be made with the texts. A
         policy that may give None says in `compact` what it does at one step."""
 
     def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         check = request.check
         row, at, counted = (np.array([value]) for value in (check.step, check.at, request.counted))
-        edited = self.edited(Steps(check.ledger, row, at, counted, request.limit, check.usage, request.costs))
+        edited = self.edited(ActingSteps(check.ledger, row, at, counted, request.limit, check.usage, request.costs))
         assert edited is not None, "what has no columns is said by `compact`"
         held = 0 if edited.held is None else int(edited.held[0])
         return ListOutcome(request.view if held else edited.views.normal().views()[0], state, held=held)
 
-    def scan(self, run: Run, start: int, stop: int, state: ListMemory) -> Quiet | Acted | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: ListMemory) -> Quiet | Acted | None:
         ledger, costs = run.ledger, self.estimator(run.ledger)
         stop = min(stop, start + self.most_steps)
         at, rows = ledger.steps["at"][start:stop], np.arange(start, stop)
@@ -91,12 +91,12 @@ class EditingPolicy(ListPolicy):
         acts = np.flatnonzero(self.acts(sizes, counted, limit))
         if not len(acts):
             return super().scan(run, start, stop, state)
-        edited = self.edited(Steps(ledger, rows[acts], at[acts], counted[acts], limit, run.usage, costs))
+        edited = self.edited(ActingSteps(ledger, rows[acts], at[acts], counted[acts], limit, run.usage, costs))
         if edited is None:
             return super().scan(run, start, stop, state)
         return self._run(run, _Asked(start, at, costs, columns, whole, sizes, counted, limit), acts, edited, state)
 
-    def _run(self, run: Run, asked: _Asked, acts: Ints, edited: Edited, state: ListMemory) -> Acted:
+    def _run(self, run: ReplayRun, asked: _Asked, acts: Ints, edited: Edited, state: ListMemory) -> Acted:
         """The run of steps, at some of which it acts."""
         at, costs, columns = asked.at, asked.costs, asked.columns
         held = np.zeros(len(at), dtype=np.int64)

@@ -10,12 +10,12 @@ import numpy as np
 from guard_core.costs import RESULT
 from guard_core.estimation.estimators import Heuristic
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.message_columns import Bools, Messages
+from guard_core.policies.pieces.message_columns import Bools, MessageColumns
 from guard_core.views import Span, Synthetic, View
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TokenEstimate:
     """A rule of thumb in tokens. `column` gives the tokens of each event, in a form ("": as it is); `text` those of a
     message of so many UTF-8 bytes that no event holds. `name` is unique: prefix sums are found again by it. `words` say
     how it estimates."""
@@ -41,7 +41,7 @@ class Estimate:
                 total += self.text(segment.bytes)
         return total
 
-    def tokens(self, messages: Messages) -> Ints:
+    def tokens(self, messages: MessageColumns) -> Ints:
         """Each message of a list."""
         rows = [np.zeros(0, dtype=np.int64)]
         for segment in messages.view:
@@ -70,7 +70,7 @@ def part_chars(ledger: Ledger, form: str = "", column: str = "chars") -> Ints:
     return np.where(shorter, chars * new // np.maximum(parts["bytes"], 1), chars)
 
 
-HEURISTIC = Estimate(
+HEURISTIC = TokenEstimate(
     "heuristic",
     "UTF-8 bytes // 4",  # as this project estimates everywhere (guard_core.tokens.heuristic)
     lambda ledger, form: np.diff(Heuristic.of(ledger).log(form)),

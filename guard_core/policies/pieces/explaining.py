@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guard_core.policies.pieces.counters import Counter
-from guard_core.policies.pieces.estimates import Estimate
+from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.estimates import TokenEstimate
 from guard_core.sessions import Provenance
 from guard_core.trace import HELD_REASONS, Term, Trace
 
@@ -15,7 +15,7 @@ _SOURCES = (Provenance.ASSUMED, Provenance.PROVIDER, Provenance.MODELLED, Proven
 
 
 def explain(
-    trace: Trace, step: int, counter: Counter, uncounted: Estimate | None, relation: str, rule: str
+    trace: Trace, step: int, counter: UsageCounter, uncounted: TokenEstimate | None, relation: str, rule: str
 ) -> tuple[Term, ...]:
     """Every number of a decision, in the order in which it is computed. `rule` is the threshold as an expression."""
     at = {item.name: int(trace.columns[item.name][step]) for item in trace.all_columns if not item.real}
@@ -28,7 +28,7 @@ def explain(
 
 
 def _counted(
-    trace: Trace, step: int, counter: Counter, uncounted: Estimate | None, at: Mapping[str, int]
+    trace: Trace, step: int, counter: UsageCounter, uncounted: TokenEstimate | None, at: Mapping[str, int]
 ) -> list[Term]:
     """The number that is compared, and what it is made of."""
     decided = at["decision_tokens"]

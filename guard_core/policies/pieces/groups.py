@@ -13,8 +13,8 @@ from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
     USER,
-    Costs,
     ListMessage,
+    MessageCosts,
     calls_of,
     role_of,
     roles_of,
@@ -29,11 +29,11 @@ def starts(ledger: Ledger) -> Ints:
     return (~joins).astype(np.int64)
 
 
-GROUPS = Costs("groups", lambda ledger, parts: starts(ledger), lambda message: 1)
+GROUPS = MessageCosts("groups", lambda ledger, parts: starts(ledger), lambda message: 1)
 
 
 @dataclass(frozen=True)
-class Group:
+class MessageGroup:
     """One message of a library: events of the log with the same role, or an inserted message."""
 
     messages: tuple[ListMessage, ...]
@@ -50,7 +50,7 @@ class Group:
         return self.messages[0].event
 
 
-def groups_of(ledger: Ledger, messages: Iterable[ListMessage]) -> list[Group]:
+def groups_of(ledger: Ledger, messages: Iterable[ListMessage]) -> list[MessageGroup]:
     """The messages of a library in a list. What no longer follows the event before it begins a new one."""
     begins = _begins(ledger)
     groups: list[list[ListMessage]] = []
@@ -72,23 +72,23 @@ def _begins(ledger: Ledger) -> list[int]:
     return begins
 
 
-def _group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> Group:
+def _group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> MessageGroup:
     """One message of a library; those that are as in the log are made once for a ledger."""
     if any(message.event < 0 or message.form for message in messages):
         return _new_group(ledger, messages)
-    known: dict[tuple[int, int], Group] = ledger.derived.setdefault("groups of the log", {})
+    known: dict[tuple[int, int], MessageGroup] = ledger.derived.setdefault("groups of the log", {})
     key = messages[0].event, len(messages)
     if key not in known:
         known[key] = _new_group(ledger, messages)
     return known[key]
 
 
-def _new_group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> Group:
+def _new_group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> MessageGroup:
     role = role_of(ledger, messages[0])
     has_calls = role == ASSISTANT and any(calls_of(ledger, message) for message in messages)
-    return Group(messages, role, has_calls)
+    return MessageGroup(messages, role, has_calls)
 
 
-def flat(groups: Iterable[Group]) -> list[ListMessage]:
+def flat(groups: Iterable[MessageGroup]) -> list[ListMessage]:
     """The messages of some groups."""
     return [message for group in groups for message in group.messages]

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import Counted, CountedRun, normal
+from guard_core.estimation.usage import CountedRun, RequestCount, normal
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, Run
+from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counted import REFUSED, sent_columns, sent_numbers
 from guard_core.policies.pieces.counters import last_counts, recorded_counts
 from guard_core.policies.pieces.message_columns import in_form
-from guard_core.policies.pieces.messages import USER, Costs, ListMessage, messages_of, roles_of
+from guard_core.policies.pieces.messages import USER, ListMessage, MessageCosts, messages_of, roles_of
 from guard_core.sessions import Provenance
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.trace import (
@@ -131,7 +131,7 @@ class Sizes(NamedTuple):
     head: Head
     state: Any
     window: int
-    request: Any = None  # a `CountedRun`, at one step a `Counted`
+    request: Any = None  # a `CountedRun`, at one step a `RequestCount`
 
 
 class ListOutcome(NamedTuple):
@@ -198,7 +198,7 @@ class ListRequest(NamedTuple):
 
 
 def summarised(
-    asked: Check | Run, step: int, given: View, tokens: int, state: Any, output_tokens: int
+    asked: Check | ReplayRun, step: int, given: View, tokens: int, state: Any, output_tokens: int
 ) -> tuple[Summary, Any]:
     """A summary of some messages of so many `tokens` by the heuristic estimate, and the state afterwards. Raises
     SummaryFailed."""
@@ -257,7 +257,7 @@ class ListPolicy(ABC):
         return TOKENS
 
     @abstractmethod
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         """What it adds up over its messages."""
 
     @abstractmethod
@@ -458,7 +458,7 @@ class ListPolicy(ABC):
         head = head_of(view, at)
         return head if head.form == self.sent_form else Head(view, at, self.sent_form)
 
-    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | Acted | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: Any) -> Quiet | Acted | None:
         ledger, head = run.ledger, self._list(state)
         at = ledger.steps["at"][start:stop]
         if (at < head.kept_from).any() or (np.diff(at) < 0).any():
@@ -535,7 +535,7 @@ class ListPolicy(ABC):
             "last_step": state.as_of,
         }
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         """The comparison over recorded requests, whose estimate here is the heuristic one, bytes // 4.
 
         Of groups it knows only that there are at most as many as messages, and takes those."""
@@ -579,10 +579,10 @@ def _last_sent(state: ListMemory) -> Head:
     return Head(state.sent, state.sent_from) if state.sent else Head(state.head, state.kept_from)
 
 
-def _request_count(check: Check, view: View, heuristic: int) -> Counted:
+def _request_count(check: Check, view: View, heuristic: int) -> RequestCount:
     """The provider's count of one request."""
-    counted = Counted(-1, False, 0) if check.usage is None else check.usage.one(check.step, view, heuristic)
-    return counted if counted.tokens >= 0 else Counted(heuristic, counted.reported, 0)
+    counted = RequestCount(-1, False, 0) if check.usage is None else check.usage.one(check.step, view, heuristic)
+    return counted if counted.tokens >= 0 else RequestCount(heuristic, counted.reported, 0)
 
 
 def or_estimated(counted: CountedRun, heuristics: Ints) -> CountedRun:

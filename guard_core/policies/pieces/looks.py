@@ -13,7 +13,7 @@ from guard_core.policies.pieces.message_columns import Bools
 POINTS = tuple(Point)
 
 
-class Looks(NamedTuple):
+class PolicyLooks(NamedTuple):
     """One entry per step. `point` is an index into POINTS, -1 where the policy does not look; `stop` is the number of
     events in the log at that point. `begins`: does the step begin a turn; `turn_end` are then the events before the
     user's message."""
@@ -28,7 +28,7 @@ class Looks(NamedTuple):
         return self.point >= 0
 
 
-def looks_at(points: tuple[Point, ...], ledger: Ledger, rows: Ints) -> Looks:
+def looks_at(points: tuple[Point, ...], ledger: Ledger, rows: Ints) -> PolicyLooks:
     """Where a policy with these points looks before some steps. Of several that apply to one step, the last counts.
 
     A turn ends and the next begins where the user's message is about to enter the log, so that END_OF_TURN and
@@ -53,4 +53,4 @@ def looks_at(points: tuple[Point, ...], ledger: Ledger, rows: Ints) -> Looks:
         if name in applies:
             where, events = applies[name]
             point, stop = np.where(where, POINTS.index(name), point), np.where(where, events, stop)
-    return Looks(point, stop, begins, np.where(begins, without_user, at))
+    return PolicyLooks(point, stop, begins, np.where(begins, without_user, at))

@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Messages:
+class MessageColumns:
     """A list of messages, one row each. `event` is the event of the log, -1 where no event holds it; `segment` counts
     the segments of the view; `flags` are those of the event (guard_core.costs)."""
 
@@ -99,7 +99,7 @@ class Messages:
         return normal(tuple(taken))
 
 
-def list_messages(ledger: Ledger, view: View) -> Messages:
+def list_messages(ledger: Ledger, view: View) -> MessageColumns:
     """The messages of a view."""
     flags = ledger.events["flags"]
     rows: list[tuple[Ints, Ints]] = []
@@ -115,7 +115,7 @@ def list_messages(ledger: Ledger, view: View) -> Messages:
         sizes.append(len(events))
     empty = np.zeros(0, dtype=np.int64)
     events, own = map(np.concatenate, zip(*rows, strict=True)) if rows else (empty, empty)
-    return Messages(ledger, view, events, np.repeat(np.arange(len(view)), sizes), own)
+    return MessageColumns(ledger, view, events, np.repeat(np.arange(len(view)), sizes), own)
 
 
 def of_the_user(ledger: Ledger, view: View) -> View:
@@ -137,7 +137,7 @@ def _own(ledger: Ledger, view: View) -> View:
     return messages.take(np.flatnonzero(_is_own(messages)).tolist())
 
 
-def _is_own(messages: Messages) -> Bools:
+def _is_own(messages: MessageColumns) -> Bools:
     return messages.is_said & ~messages.has_results & ~messages.is_written
 
 

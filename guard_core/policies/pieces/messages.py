@@ -164,7 +164,7 @@ def role_numbers(ledger: Ledger) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Costs:
+class MessageCosts:
     """What a library adds up over messages, in its own unit (characters, tokens).
 
     `events` gives it for every event from the columns of the parts in a form; `inserted` for an inserted message. `key`

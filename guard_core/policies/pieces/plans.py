@@ -13,13 +13,13 @@ from guard_core.estimation.estimators import Heuristic
 from guard_core.events import Role
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Point
-from guard_core.policies.pieces.message_columns import Messages, between, list_messages
+from guard_core.policies.pieces.message_columns import MessageColumns, between, list_messages
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.views import Segment, View, content_count
 
 
 @dataclass(frozen=True)
-class History:
+class CompactableHistory:
     """What a compaction may replace: `view`, the messages sent up to event `stop` of the log (exclusive), which is
     what was in it at `point`. `state` is what the policy remembers."""
 
@@ -34,7 +34,7 @@ class History:
         return self.check.ledger
 
     @cached_property
-    def messages(self) -> Messages:
+    def messages(self) -> MessageColumns:
         """The view as a list."""
         return list_messages(self.ledger, self.view)
 
@@ -111,7 +111,7 @@ def ask_for_summary(check: Check, request: Ask, tokens: int, previous: Summary, 
     return check.summarizer.summarise(asked)
 
 
-def fitting(history: History, view: View) -> tuple[View, int]:
+def fitting(history: CompactableHistory, view: View) -> tuple[View, int]:
     """What a summariser is sent of a view, the oldest messages of the history: while the request overflows the window,
     the oldest message goes, with the results of a call that went; and how many went. One message is always left."""
     check, costs, count = history.check, Heuristic.of(history.ledger), content_count(view)

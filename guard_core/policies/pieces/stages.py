@@ -20,9 +20,9 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import CountedRun, Usage, counts_of
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Acted, Point, Quiet, Run
+from guard_core.policies.base import Acted, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.lists import LastCount, ListPolicy, ends_before, summarised
-from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.summaries.base import Summary
 from guard_core.trace import CompactionRecord, Head, Pass
 from guard_core.view_columns import sent_views
@@ -30,7 +30,7 @@ from guard_core.view_sums import messages_in
 from guard_core.views import Span, View
 
 
-class Given(NamedTuple):
+class SummarizerInput(NamedTuple):
     """What a summariser was given in a call at an act, in messages (`contents`) and by the heuristic estimate
     (`tokens`), and the bytes of its summary: it may have `failed`, or given an empty one."""
 
@@ -42,7 +42,7 @@ class Given(NamedTuple):
     empty: bool = False
 
 
-NO_CALL = (Given(),)
+NO_CALL = (SummarizerInput(),)
 
 
 class Act(NamedTuple):
@@ -51,7 +51,7 @@ class Act(NamedTuple):
 
     head: Head
     state: Any
-    given: Sequence[Given] = NO_CALL
+    given: Sequence[SummarizerInput] = NO_CALL
 
 
 class Stages(NamedTuple):
@@ -65,7 +65,7 @@ class Stages(NamedTuple):
     messages: Ints
     estimates: Ints
     summary_bytes: Ints
-    given: Sequence[Sequence[Given]] = ()
+    given: Sequence[Sequence[SummarizerInput]] = ()
     watermarks: Ints | None = None
 
 
@@ -96,11 +96,11 @@ class Walked(NamedTuple):
         return np.searchsorted(self.stages.rows, np.arange(len(self.held)), side="right")
 
 
-class Asked(NamedTuple):
+class ScanRequest(NamedTuple):
     """What is asked of a policy: the steps from `start` on, over `at` events each, before which `state` is remembered.
     It looks at its list over `looks` events: those of the step, or of the end of the turn before it; -1: not at all."""
 
-    run: Run
+    run: ReplayRun
     start: int
     at: Ints
     state: Any
@@ -112,12 +112,12 @@ class Asked(NamedTuple):
 
     def summarised(
         self, row: int, given: View, costs: Heuristic, state: Any, budget: int
-    ) -> tuple[Summary, Any, Given]:
+    ) -> tuple[Summary, Any, SummarizerInput]:
         """A summary of some messages, asked for at a row of the run, the state afterwards, and what was given. Raises
         SummaryFailed."""
         tokens = costs.contents(given)
         summary, state = summarised(self.run, self.start + row, given, tokens, state, budget)
-        return summary, state, Given(given, messages_in(self.ledger, given), tokens, summary.bytes)
+        return summary, state, SummarizerInput(given, messages_in(self.ledger, given), tokens, summary.bytes)
 
 
 class StagedPolicy(ListPolicy):
@@ -128,7 +128,7 @@ class StagedPolicy(ListPolicy):
     acts_in_runs: ClassVar[bool] = True
     compares_searched: ClassVar[bool] = True  # what it compares is what the steps at which it acts are searched by
 
-    def searched(self, window: int) -> tuple[Costs, int]:
+    def searched(self, window: int) -> tuple[MessageCosts, int]:
         """The costs of which the list has more than a number at the steps at which it acts."""
         return self.costs(), self.limit(window) - (self.relation == ">=")
 
@@ -141,12 +141,14 @@ class StagedPolicy(ListPolicy):
         own, _ = self.searched(window)
         return own.view(ledger, head.view) - own.prefix(ledger).item(head.kept_from)
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int | None:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int | None:
         """What it does at a row of a run where its list, which begins with a head, is over the limit. An index into
         HELD_REASONS where it can do nothing; None: the step is decided by itself. May raise SummaryFailed: the same."""
         raise NotImplementedError
 
-    def noted_of(self, asked: Asked, heads: Sequence[Head], states: Sequence[Any], before: Ints) -> dict[str, Ints]:
+    def noted_of(
+        self, asked: ScanRequest, heads: Sequence[Head], states: Sequence[Any], before: Ints
+    ) -> dict[str, Ints]:
         """Its own columns (`noted`) at steps whose list begins with one of some heads each, by their place in it."""
         return {}
 
@@ -154,7 +156,7 @@ class StagedPolicy(ListPolicy):
         """Those of its own columns that say something of the provider's counts of the requests."""
         return {}
 
-    def walked(self, asked: Asked) -> Walked | None:
+    def walked(self, asked: ScanRequest) -> Walked | None:
         """What it does from a step on; None where it has to be looked at step by step."""
         ledger, state = asked.ledger, asked.state
         if not self.walks(ledger, state):
@@ -163,7 +165,7 @@ class StagedPolicy(ListPolicy):
         prefix = own.prefix(ledger)
         places = np.flatnonzero(asked.looks >= 0)
         sums, looked = prefix[asked.looks[places]].tolist(), places.tolist()
-        heads, states, rows, given = [self._list(state)], [state], list[int](), list[Sequence[Given]]()
+        heads, states, rows, given = [self._list(state)], [state], list[int](), list[Sequence[SummarizerInput]]()
         more = [self.more_than_log(ledger, heads[0], state, asked.run.window)]
         held, place = np.zeros(len(asked.at), dtype=np.int64), 0
         while (place := bisect_right(sums, most - more[-1], place)) < len(sums):
@@ -210,14 +212,14 @@ class StagedPolicy(ListPolicy):
         """The stage of each step before a call, when the policy looks at it."""
         return walked.after if self._is_after_turns else walked.before
 
-    def scan(self, run: Run, start: int, stop: int, state: Any) -> Quiet | Acted | None:
+    def scan(self, run: ReplayRun, start: int, stop: int, state: Any) -> Quiet | Acted | None:
         ledger = run.ledger
         at = ledger.steps["at"][start:stop]
         looks = ends_before(ledger, np.arange(start, stop), at) if self._is_after_turns else at
         ends = np.append(state.kept_from, looks[looks >= 0])
         if (np.diff(at) < 0).any() or at[0] < state.kept_from or (np.diff(ends) < 0).any():
             return None
-        asked = Asked(run, start, at, state, looks)
+        asked = ScanRequest(run, start, at, state, looks)
         walked = None if self._may_be_refused_unseen(run.usage) else self.walked(asked)
         if walked is None or not (len(walked.stages.rows) or walked.held.any()):
             return super().scan(run, start, stop, state)
@@ -228,7 +230,7 @@ class StagedPolicy(ListPolicy):
         is_other = getattr(usage, "refuses", True) and getattr(usage, "refused", None) is not None
         return Point.ON_OVERFLOW in self.points and is_other
 
-    def _run_of(self, asked: Asked, walked: Walked) -> Acted | None:
+    def _run_of(self, asked: ScanRequest, walked: Walked) -> Acted | None:
         """The run with what it writes down; None where the provider's counts cannot be had at once."""
         run, start, at, state = asked.run, asked.start, asked.at[: len(walked.held)], asked.state
         stages, before, after, size = walked.stages, walked.before, walked.after, len(at)
@@ -272,14 +274,14 @@ class StagedPolicy(ListPolicy):
         heads = [stages.heads[stage] for stage in after.tolist()]
         return Acted(size, columns, counted, state, heads, tuple(records), size < len(asked.at))
 
-    def _run_until(self, asked: Asked, size: int) -> Acted | None:
+    def _run_until(self, asked: ScanRequest, size: int) -> Acted | None:
         """The run up to a request that is larger than the window: that one is decided by itself."""
         shorter = asked._replace(at=asked.at[:size], looks=asked.looks[:size])
         walked = self.walked(shorter) if size else None
         run = None if walked is None else self._run_of(shorter, walked)
         return None if run is None else run._replace(ended=True)
 
-    def _compared_numbers(self, asked: Asked, walked: Walked, last: LastCount) -> tuple[Ints, Ints]:
+    def _compared_numbers(self, asked: ScanRequest, walked: Walked, last: LastCount) -> tuple[Ints, Ints]:
         """The number that is compared with the limit, at every step before the call, and where it acts when it does;
         `last` are the provider's last counts before each step."""
         stages, at = walked.stages, asked.at[: len(walked.held)]
@@ -296,7 +298,7 @@ class StagedPolicy(ListPolicy):
         decided = compared(np.arange(len(at)), at, self._decided(walked))
         return decided, compared(stages.rows, asked.looks[stages.rows], np.arange(len(stages.rows)))
 
-    def _counts(self, asked: Asked, walked: Walked, after: Ints, sent: Ints) -> CountedRun:
+    def _counts(self, asked: ScanRequest, walked: Walked, after: Ints, sent: Ints) -> CountedRun:
         """The provider's counts of the requests: of a few segments in columns, of longer ones stage by stage."""
         size, heads = len(after), walked.stages.heads
         views = sent_views(asked.ledger, heads, after, asked.at[:size])
@@ -309,7 +311,7 @@ class StagedPolicy(ListPolicy):
             runs.append(asked.run.usage.run(place.start, place.stop, head.view, head.kept_from, heuristics, head.form))
         return CountedRun(*map(np.concatenate, zip(*runs, strict=True)))
 
-    def _records(self, asked: Asked, walked: Walked, compared: Ints) -> Iterator[CompactionRecord]:
+    def _records(self, asked: ScanRequest, walked: Walked, compared: Ints) -> Iterator[CompactionRecord]:
         """The records of the compactions of a run, each on a number that was `compared`."""
         stages, ledger, costs = walked.stages, asked.ledger, self.estimator(asked.ledger)
         fixed, limit, count = costs.fixed, self.limit(asked.run.window), len(stages.rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.providers.clear_thinking import ClearThinking, ClearThinkingSettings
-from guard_core.policies.providers.clear_tool_uses import ClearToolUses, ClearToolUsesSettings
+from guard_core.policies.providers.clear_tool_uses import ClearToolUsesSettings, ProviderClearToolUses
 from guard_core.policies.providers.compaction import (
     BACKGROUND,
     EXPLICIT,
@@ -26,10 +26,10 @@ from guard_core.policies.settings import COUNT, SWITCH, TEXT, KnownProblem, Poli
 _EDITING = "Anthropic, context editing (beta context-management-2025-06-27); specification of policies section 7"
 _CACHE = "The provider's cache covers a request only up to the first block cleared since."
 CLEAR_TOOL_USES = PolicyKind(
-    ClearToolUses.name,
+    ProviderClearToolUses.name,
     "Anthropic API (clear tool uses)",
     "In each request above a number of tokens, the provider replaces the results of all but the newest tool uses.",
-    lambda **values: ClearToolUses(ClearToolUsesSettings(**values)),
+    lambda **values: ProviderClearToolUses(ClearToolUsesSettings(**values)),
     (
         Setting(
             "trigger",

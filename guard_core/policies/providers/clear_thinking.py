@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from guard_core.costs import HAS_REASONING
 from guard_core.forms import Removed
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import Run
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.base import ReplayRun
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import TURNS, Sizes
-from guard_core.policies.pieces.messages import USER, Costs, roles_of
+from guard_core.policies.pieces.messages import USER, MessageCosts, roles_of
 from guard_core.policies.providers.requests import COSTS
 from guard_core.view_columns import ViewColumns
 
@@ -43,7 +43,7 @@ class ClearThinking(EditingPolicy):
     def compares(self) -> str:
         return TURNS
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:
@@ -52,14 +52,14 @@ class ClearThinking(EditingPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return np.searchsorted(_turns(sizes.ledger), sizes.at)
 
-    def edited(self, steps: Steps) -> Edited:
+    def edited(self, steps: ActingSteps) -> Edited:
         turns = _turns(steps.ledger)
         cut = turns[np.searchsorted(turns, steps.at) - self.settings.keep]
         changes = steps.ledger.first_changed(0, WITHOUT_THINKING) < cut
         spans = (0, np.where(changes, cut, 0)), (np.where(changes, cut, 0), steps.at)
         return Edited(ViewColumns.spans(*spans, forms=(WITHOUT_THINKING, "")))
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         counted, limit = np.searchsorted(_turns(run.ledger), run.ledger.steps["at"]), self.limit(run.window)
         fired = np.asarray(self.over(counted, limit), dtype=np.int64)
         return {**super().shadow(run, trace), **self._compared(counted, np.full(len(counted), limit)), "fired": fired}

@@ -17,7 +17,7 @@ from guard_core.estimation.usage import counts_of, normal
 from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.editing import Edited, EditingPolicy, Steps
+from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest
 from guard_core.policies.pieces.messages import ListMessage, calls_of, results_of, until, view_of
 from guard_core.policies.providers.requests import ProviderPolicy
@@ -58,7 +58,7 @@ class Uses(NamedTuple):
     up_to: Ints
 
 
-class ClearToolUses(ProviderPolicy, EditingPolicy):
+class ProviderClearToolUses(ProviderPolicy, EditingPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "anthropic-clear-tool-uses"
@@ -67,7 +67,7 @@ class ClearToolUses(ProviderPolicy, EditingPolicy):
     def limit(self, window: int) -> int:
         return self.settings.trigger
 
-    def edited(self, steps: Steps) -> Edited | None:
+    def edited(self, steps: ActingSteps) -> Edited | None:
         ledger, uses = steps.ledger, self._uses(steps.ledger)
         if len(uses.whole) >= MOST_SEGMENTS:
             return None

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.ledger import Ints
-from guard_core.policies.base import Run
+from guard_core.policies.base import ReplayRun
 from guard_core.policies.pieces.lists import ListPolicy, ListRequest, Sizes
-from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.trace import INDEX, PROMPT_SOURCES, Column, Term, Trace
 from guard_core.views import View
 
 ESTIMATE = "estimate"
 COUNT_SOURCES = (ESTIMATE, *PROMPT_SOURCES[1:])
 COUNT_SOURCE = Column("count_source", "where the count that was compared comes from", INDEX, words=COUNT_SOURCES)
-COSTS = Costs(
+COSTS = MessageCosts(
     "heuristic", lambda ledger, parts: ledger.by_event(parts["heuristic"]), lambda message: message.bytes // 4
 )
 
@@ -33,7 +33,7 @@ class ProviderPolicy(ListPolicy):
     counts_request: ClassVar[bool] = True
     own_columns: ClassVar[tuple[Column, ...]] = (COUNT_SOURCE,)
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def counted(self, sizes: Sizes) -> Ints:
@@ -48,7 +48,7 @@ class ProviderPolicy(ListPolicy):
         counted = -1 if usage is None else usage.one(request.check.step, view, heuristic).tokens
         return counted if counted >= 0 else heuristic
 
-    def shadow(self, run: Run, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         """The comparison over recorded requests, by the recorded count where there is one."""
         recorded = run.ledger.steps["prompt_tokens"]
         counted = np.where(recorded > 0, recorded, trace["heuristic_decided"])

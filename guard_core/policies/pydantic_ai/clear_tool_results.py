@@ -28,7 +28,7 @@ from guard_core.views import Span, View
 PLACEHOLDER = "[tool result cleared]"
 
 
-class ClearSettings(msgspec.Struct, frozen=True):
+class PydanticAIClearSettings(msgspec.Struct, frozen=True):
     """A limit of 0 does not act."""
 
     max_tokens: int = 0
@@ -51,7 +51,7 @@ class ClearMemory(ListMemory, frozen=True, omit_defaults=True):
     last: int = -1
 
 
-class Clearing(NamedTuple):
+class ClearableResults(NamedTuple):
     """What can be cleared of a log: the `rows` of results in the columns of parts, their `events`, and the `whole` log
     with all of them cleared. `untouched` says, where the first so many are cleared, up to which event the log is as in
     `whole`; `cleared` how many of them are among the first so many results."""
@@ -63,7 +63,7 @@ class Clearing(NamedTuple):
     cleared: Ints
 
 
-class Pairs(NamedTuple):
+class ToolPairs(NamedTuple):
     """The rows of results whose call is known, in their order, and how many are `before` each event, and in all."""
 
     rows: Ints
@@ -75,7 +75,7 @@ class ClearToolResults(LimitedPolicy):
 
     name: ClassVar[str] = "pydantic-ai-clear-tool-results"
     state_type: ClassVar[type] = ClearMemory
-    settings: ClearSettings
+    settings: PydanticAIClearSettings
 
     def counted_messages(self, sizes: Sizes) -> Ints:
         """Messages since the last cleared result; without one all of them."""
@@ -125,7 +125,7 @@ class ClearToolResults(LimitedPolicy):
             ledger, self._messages(ledger, clearing.rows[low:cleared], split, at), until(clearing.whole, split)
         )
 
-    def _clearing(self, ledger: Ledger) -> Clearing:
+    def _clearing(self, ledger: Ledger) -> ClearableResults:
         """What can be cleared of a log, once for a ledger and the settings."""
         settings = self.settings
         key = (self.name, settings.exclude_tools, settings.clear_tool_inputs, settings.placeholder)
@@ -137,8 +137,10 @@ class ClearToolResults(LimitedPolicy):
             first = np.minimum(events[rows], events[calls])
             untouched = np.append(np.minimum.accumulate(first[::-1])[::-1], ledger.event_count)
             whole = view_of(ledger, self._messages(ledger, rows, 0, ledger.event_count))
-            ledger.derived[key] = Clearing(rows, events[rows], whole, untouched, prefix_sums(clears.astype(np.int64)))
-        clearing: Clearing = ledger.derived[key]
+            ledger.derived[key] = ClearableResults(
+                rows, events[rows], whole, untouched, prefix_sums(clears.astype(np.int64))
+            )
+        clearing: ClearableResults = ledger.derived[key]
         return clearing
 
     def _messages(self, ledger: Ledger, rows: Ints, start: int, stop: int) -> list[ListMessage]:
@@ -154,13 +156,13 @@ class ClearToolResults(LimitedPolicy):
         return messages
 
 
-def _pairs(ledger: Ledger) -> Pairs:
+def _pairs(ledger: Ledger) -> ToolPairs:
     """Those of a log."""
     if "answered results" not in ledger.derived:
         kinds, answers = ledger.parts["kind"], ledger.parts["answers"]
         rows = np.flatnonzero((kinds == RESULT) & (answers >= 0))
-        ledger.derived["answered results"] = Pairs(rows, np.searchsorted(rows, ledger.part_starts))
-    pairs: Pairs = ledger.derived["answered results"]
+        ledger.derived["answered results"] = ToolPairs(rows, np.searchsorted(rows, ledger.part_starts))
+    pairs: ToolPairs = ledger.derived["answered results"]
     return pairs
 
 
@@ -181,7 +183,7 @@ CLEARING = PolicyKind(
     ClearToolResults.name,
     "Pydantic AI (clear tool results)",
     "Replaces older tool results with a placeholder and, if set, clears the arguments of their calls.",
-    lambda **values: ClearToolResults(ClearSettings(**values)),
+    lambda **values: ClearToolResults(PydanticAIClearSettings(**values)),
     (
         *limit_settings("clears"),
         Setting(

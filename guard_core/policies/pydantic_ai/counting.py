@@ -8,7 +8,7 @@ from guard_core.costs import CALL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.counters import in_steps, outputs_as_of
 from guard_core.policies.pieces.lists import Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, Costs, roles_of
+from guard_core.policies.pieces.messages import ASSISTANT, MessageCosts, roles_of
 
 CHARS_PER_TOKEN = 4  # `_shared.py`, where the library is given no tokenizer
 
@@ -20,7 +20,7 @@ def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(kind == CALL, parts["name_chars"] + parts["repr_chars"], text))
 
 
-COSTS = Costs("pydantic-ai characters", _chars, lambda message: message.bytes)
+COSTS = MessageCosts("pydantic-ai characters", _chars, lambda message: message.bytes)
 
 
 def _begins(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
@@ -30,7 +30,7 @@ def _begins(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return np.asarray((answers | before).astype(np.int64))
 
 
-GROUPS = Costs("pydantic-ai messages", _begins, lambda message: 1)
+GROUPS = MessageCosts("pydantic-ai messages", _begins, lambda message: 1)
 
 
 def request_tokens(sizes: Sizes) -> Ints:

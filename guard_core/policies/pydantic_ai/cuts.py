@@ -65,20 +65,20 @@ class WindowMemory(ListMemory, frozen=True, omit_defaults=True):
     turn: int = -1
 
 
-class Group(NamedTuple):
+class LibraryMessage(NamedTuple):
     """One message of the library: an answer, or everything between two answers."""
 
     messages: list[ListMessage]
     is_answer: bool
 
 
-def groups_of(ledger: Ledger, messages: Iterable[ListMessage], breaks: tuple[int, ...] = ()) -> list[Group]:
+def groups_of(ledger: Ledger, messages: Iterable[ListMessage], breaks: tuple[int, ...] = ()) -> list[LibraryMessage]:
     """The library's messages of a list; a new one begins at each of the places `breaks`, too."""
-    groups: list[Group] = []
+    groups: list[LibraryMessage] = []
     for place, message in enumerate(messages):
         is_answer = role_of(ledger, message) == ASSISTANT
         if is_answer or not groups or groups[-1].is_answer or place in breaks:
-            groups.append(Group([message], is_answer))
+            groups.append(LibraryMessage([message], is_answer))
         else:
             groups[-1].messages.append(message)
     return groups
@@ -93,18 +93,18 @@ def is_prompt(ledger: Ledger, message: ListMessage) -> bool:
     return bool(flags & USER) and (not is_result or bool(flags & HAS_TEXT))
 
 
-def first_prompt(ledger: Ledger, groups: list[Group]) -> int:
+def first_prompt(ledger: Ledger, groups: list[LibraryMessage]) -> int:
     """The first of the library's messages with a prompt of the user, their number where there is none."""
     prompts = (index for index, group in enumerate(groups) if any(is_prompt(ledger, item) for item in group.messages))
     return next(prompts, len(groups))
 
 
-def flat(groups: Iterable[Group]) -> list[ListMessage]:
+def flat(groups: Iterable[LibraryMessage]) -> list[ListMessage]:
     """The messages of the log in some of the library's."""
     return [message for group in groups for message in group.messages]
 
 
-class Window(LimitedPolicy):
+class PydanticAIWindow(LimitedPolicy):
     """The base of both."""
 
     state_type: ClassVar[type] = WindowMemory
@@ -118,13 +118,13 @@ class Window(LimitedPolicy):
 
     # ---- where it cuts
 
-    def groups(self, request: ListRequest, state: WindowMemory) -> list[Group]:
+    def groups(self, request: ListRequest, state: WindowMemory) -> list[LibraryMessage]:
         """The library's messages of the list: within a turn those that a compaction left side by side are still apart,
         for only a new run joins them."""
         same = int(request.ledger.steps["turn"][request.check.step]) == state.turn
         return groups_of(request.ledger, request.messages, state.breaks if same else ())
 
-    def cut(self, request: ListRequest, groups: list[Group], state: WindowMemory) -> int:
+    def cut(self, request: ListRequest, groups: list[LibraryMessage], state: WindowMemory) -> int:
         """The first of the library's messages that stays because it is new; 0: nothing goes."""
         if not self.settings.keep_tokens:
             return safe_cut(request.ledger, groups, self.settings.keep_messages)
@@ -132,7 +132,7 @@ class Window(LimitedPolicy):
         enough = np.flatnonzero(tail >= self.settings.keep_tokens)
         return _with_calls(request.ledger, groups, int(enough[-1])) if len(enough) else 0
 
-    def _group_tokens(self, request: ListRequest, groups: list[Group], state: WindowMemory) -> Ints:
+    def _group_tokens(self, request: ListRequest, groups: list[LibraryMessage], state: WindowMemory) -> Ints:
         """What each of the library's messages adds to a request: by the provider's counts between two answers that have
         one, else the characters / 4 of their texts, and of an answer at least its output."""
         ledger = request.ledger
@@ -201,7 +201,7 @@ def _counts(sizes: Sizes, breaks: tuple[int, ...]) -> Ints:
     return np.asarray(len(before) + behind + np.where(sizes.at > start, int(own), 0))
 
 
-def safe_cut(ledger: Ledger, groups: list[Group], keep: int) -> int:
+def safe_cut(ledger: Ledger, groups: list[LibraryMessage], keep: int) -> int:
     """The cut that leaves `keep` of the library's messages, at least the newest, moved back to where no call near it is
     parted from its results; 0: nothing goes."""
     keep = max(keep, 1)
@@ -219,7 +219,7 @@ def safe_cut(ledger: Ledger, groups: list[Group], keep: int) -> int:
     return next(cut for cut in range(target, -1, -1) if cut not in parted)
 
 
-def _with_calls(ledger: Ledger, groups: list[Group], cut: int) -> int:
+def _with_calls(ledger: Ledger, groups: list[LibraryMessage], cut: int) -> int:
     """The cut moved back to the calls whose results it leaves."""
     calls = _call_places(ledger, groups)
     for place in range(len(groups) - 1, -1, -1):
@@ -230,7 +230,7 @@ def _with_calls(ledger: Ledger, groups: list[Group], cut: int) -> int:
     return cut
 
 
-def _call_places(ledger: Ledger, groups: list[Group]) -> dict[int, int]:
+def _call_places(ledger: Ledger, groups: list[LibraryMessage]) -> dict[int, int]:
     """Which of the library's messages holds each call."""
     return {
         row: place

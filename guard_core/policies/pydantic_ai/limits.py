@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from guard_core.ledger import Ints
 from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Sizes
-from guard_core.policies.pieces.messages import Costs
+from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.pydantic_ai.counting import COSTS, request_tokens
 from guard_core.policies.pydantic_ai.parameters import limit_of
 
@@ -25,7 +25,7 @@ class LimitedPolicy(ListPolicy):
     def compares(self) -> str:
         return TOKENS if self.settings.max_tokens or self.settings.max_fraction else MESSAGES
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return COSTS
 
     def limit(self, window: int) -> int:

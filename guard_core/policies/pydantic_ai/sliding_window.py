@@ -8,7 +8,7 @@ from guard_core.policies.pieces.lists import ListOutcome, ListRequest
 from guard_core.policies.pieces.messages import view_of
 from guard_core.policies.pydantic_ai.cuts import (
     PARTS_PAIRS,
-    Window,
+    PydanticAIWindow,
     WindowMemory,
     WindowSettings,
     first_prompt,
@@ -20,7 +20,7 @@ from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, Polic
 from guard_core.trace import NOTHING_TO_COMPACT
 
 
-class SlidingWindow(Window):
+class PydanticAISlidingWindow(PydanticAIWindow):
     """The policy; see the module."""
 
     name: ClassVar[str] = "pydantic-ai-sliding-window"
@@ -38,10 +38,10 @@ class SlidingWindow(Window):
 
 
 SLIDING = PolicyKind(
-    SlidingWindow.name,
+    PydanticAISlidingWindow.name,
     "Pydantic AI (sliding window)",
     "Drops the oldest messages and keeps the user's first one.",
-    lambda **values: SlidingWindow(WindowSettings(**values)),
+    lambda **values: PydanticAISlidingWindow(WindowSettings(**values)),
     window_settings(40, "stay"),
     summarises=False,
     parts_pairs=PARTS_PAIRS,

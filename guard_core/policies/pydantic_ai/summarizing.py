@@ -8,14 +8,14 @@ import msgspec
 
 from guard_core.costs import HAS_MEDIA, TEXT
 from guard_core.errors import SummaryFailed
-from guard_core.forms import Ends
+from guard_core.forms import CutToEnds
 from guard_core.ledger import Ledger
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, failed
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, ListMessage, role_of, view_of
 from guard_core.policies.pydantic_ai.cuts import (
     PARTS_PAIRS,
-    Group,
-    Window,
+    LibraryMessage,
+    PydanticAIWindow,
     WindowMemory,
     WindowSettings,
     first_prompt,
@@ -33,7 +33,7 @@ SUMMARY_TOKENS = 4_096  # ours: shares of a summary are taken of it; the library
 MARKER = "[...]"  # what a cut message of the user ends with
 
 
-class SummarizingSettings(WindowSettings, frozen=True):
+class PydanticAISummarizingSettings(WindowSettings, frozen=True):
     """`incremental`: a summary updates the one before it."""
 
     keep_messages: int = 20
@@ -48,7 +48,7 @@ class SummarizingMemory(WindowMemory, frozen=True, omit_defaults=True):
     copies: tuple[int, ...] = ()
 
 
-class Kept(NamedTuple):
+class KeptTurns(NamedTuple):
     """What stays of a list beside the summary: messages before it, the user's `turns` behind it, and the new ones."""
 
     before: list[ListMessage]
@@ -60,12 +60,12 @@ class Kept(NamedTuple):
         return [message for turn in self.turns for message in turn]
 
 
-class Summarizing(Window):
+class Summarizing(PydanticAIWindow):
     """The policy; see the module."""
 
     name: ClassVar[str] = "pydantic-ai-summarizing"
     state_type: ClassVar[type] = SummarizingMemory
-    settings: SummarizingSettings
+    settings: PydanticAISummarizingSettings
 
     def compact(self, request: ListRequest, state: SummarizingMemory) -> ListOutcome:
         ledger = request.ledger
@@ -95,8 +95,13 @@ class Summarizing(Window):
         return self.after(request, state, ListOutcome(after, memory, (summarising,)), parts)
 
     def _tail(
-        self, request: ListRequest, groups: list[Group], cut: int, system: list[ListMessage], state: SummarizingMemory
-    ) -> Kept:
+        self,
+        request: ListRequest,
+        groups: list[LibraryMessage],
+        cut: int,
+        system: list[ListMessage],
+        state: SummarizingMemory,
+    ) -> KeptTurns:
         """What stays. A message of the user that is not new stays whole, cut to a number of characters, or not."""
         ledger, settings = request.ledger, self.settings
         if settings.keep_user_messages:
@@ -106,13 +111,13 @@ class Summarizing(Window):
             slots = max(1, settings.keep_messages - len(turns))
             if not settings.keep_tokens and len(tail) > slots:
                 tail = tail[safe_cut(ledger, tail, slots) :]
-            return Kept([], turns, flat(tail))
+            return KeptTurns([], turns, flat(tail))
         first = first_prompt(ledger, groups)
         if not settings.preserve_first_user_message or first >= cut:
-            return Kept([], [], flat(groups[cut:]))
-        return Kept(_first_turn(ledger, groups[first], system), [], flat(groups[cut:]))
+            return KeptTurns([], [], flat(groups[cut:]))
+        return KeptTurns(_first_turn(ledger, groups[first], system), [], flat(groups[cut:]))
 
-    def _prompts(self, ledger: Ledger, group: Group, state: SummarizingMemory) -> list[ListMessage]:
+    def _prompts(self, ledger: Ledger, group: LibraryMessage, state: SummarizingMemory) -> list[ListMessage]:
         """The user's messages in one of the library's, of which those that are not copies already are one prompt: its
         texts share the characters that may stay (`_bound_sequence` of 0.62.0)."""
         kept, room = [], self.settings.keep_user_messages_max_chars
@@ -130,7 +135,7 @@ class Summarizing(Window):
 
 def _cut_to(most: int) -> str:
     """The form of a text cut to so many characters, its mark included."""
-    return Ends(what="text", head=max(most - len(MARKER), 0), over=most, marker=MARKER[:most]).name
+    return CutToEnds(what="text", head=max(most - len(MARKER), 0), over=most, marker=MARKER[:most]).name
 
 
 def _text_chars(ledger: Ledger, event: int) -> int:
@@ -139,7 +144,7 @@ def _text_chars(ledger: Ledger, event: int) -> int:
     return int(ledger.parts["chars"][first:stop][ledger.parts["kind"][first:stop] == TEXT].sum())
 
 
-def _leading_system(ledger: Ledger, group: Group) -> list[ListMessage]:
+def _leading_system(ledger: Ledger, group: LibraryMessage) -> list[ListMessage]:
     """The system prompts with which a list begins."""
     leading: list[ListMessage] = []
     for message in group.messages:
@@ -149,7 +154,7 @@ def _leading_system(ledger: Ledger, group: Group) -> list[ListMessage]:
     return leading
 
 
-def _first_turn(ledger: Ledger, group: Group, system: list[ListMessage]) -> list[ListMessage]:
+def _first_turn(ledger: Ledger, group: LibraryMessage, system: list[ListMessage]) -> list[ListMessage]:
     """The user's first turn: without the system prompts, which come before it, and what an earlier summary and the
     messages behind that one brought into the same message of the library."""
     messages = group.messages
@@ -159,7 +164,7 @@ def _first_turn(ledger: Ledger, group: Group, system: list[ListMessage]) -> list
     return [message for message in turn if message.inserted is None and message not in system]
 
 
-def _adds_nothing(ledger: Ledger, group: Group, kept: Kept) -> bool:
+def _adds_nothing(ledger: Ledger, group: LibraryMessage, kept: KeptTurns) -> bool:
     """Does a summary of one of the library's messages add nothing: it stays whole, or is a system prompt or summary."""
     if group.messages == kept.before or (kept.behind and all(item in kept.behind for item in group.messages)):
         return True
@@ -171,7 +176,7 @@ SUMMARIZING = PolicyKind(
     Summarizing.name,
     "Pydantic AI (summarizing)",
     "Replaces the oldest messages with a summary after the user's first message.",
-    lambda **values: Summarizing(SummarizingSettings(**values)),
+    lambda **values: Summarizing(PydanticAISummarizingSettings(**values)),
     (
         *window_settings(20, "stay in addition to the summary"),
         Setting("incremental", "Update", SWITCH, True, "a summary updates the one before it", SOURCE),

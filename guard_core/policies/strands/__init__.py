@@ -18,7 +18,7 @@ from guard_core.policies.strands.settings import (
     SLIDING_SETTINGS,
     SUMMARIZING_SETTINGS,
     SlidingSettings,
-    SummarizingSettings,
+    StrandsSummarizingSettings,
 )
 from guard_core.policies.strands.sliding_window import StrandsSlidingWindow
 from guard_core.policies.strands.summarizing import StrandsSummarizing
@@ -63,7 +63,7 @@ SUMMARIZING = PolicyKind(
     StrandsSummarizing.name,
     "Strands (summarizing)",
     "Summarises the oldest share of the messages when a request is refused.",
-    lambda **values: StrandsSummarizing(SummarizingSettings(**values)),
+    lambda **values: StrandsSummarizing(StrandsSummarizingSettings(**values)),
     SUMMARIZING_SETTINGS,
     judged_by=_runs("summarizing"),
     known_problems=(

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from guard_core.costs import CALL, HAS_CALL, IS_BLANK, MODEL, REASONING, RESULT, TEXT, is_blank, text_sizes
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart
 from guard_core.forms import Form, brings_form
-from guard_core.forms.base import GONE, SIZES, Columns, PartColumns
+from guard_core.forms.base import GONE, SIZES, LogColumns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counters import in_steps, outputs_as_of
-from guard_core.policies.pieces.groups import Group, groups_of
+from guard_core.policies.pieces.groups import MessageGroup, groups_of
 from guard_core.policies.pieces.lists import LastCount, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, Costs, ListMessage, messages_of, roles_of, view_of
+from guard_core.policies.pieces.messages import ASSISTANT, ListMessage, MessageCosts, messages_of, roles_of, view_of
 from guard_core.trace import Head
 from guard_core.views import Span, Synthetic
 
@@ -55,7 +55,7 @@ class BlankAnswers(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return kind == TEXT
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         flags = ledger.events["flags"][parts["event"]]
         is_blank = (parts["chars"] == 0) | ((flags & IS_BLANK) > 0)
         blank = (parts["kind"] == TEXT) & ((flags & MODEL) > 0) & is_blank
@@ -87,7 +87,7 @@ def block_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(kind == CALL, call, text))
 
 
-ESTIMATE = Costs("strands", block_tokens, lambda message: -(-message.bytes // 4))
+ESTIMATE = MessageCosts("strands", block_tokens, lambda message: -(-message.bytes // 4))
 
 
 class StrandsManager(ListPolicy):
@@ -104,7 +104,7 @@ class StrandsManager(ListPolicy):
     def sent_form(self) -> str:
         return BlankAnswers().name
 
-    def costs(self) -> Costs:
+    def costs(self) -> MessageCosts:
         return ESTIMATE
 
     def limit(self, window: int) -> int:
@@ -176,7 +176,7 @@ class StrandsManager(ListPolicy):
     def reduced(self, request: ListRequest, messages: list[ListMessage], state: Any, *, refused: bool) -> ListOutcome:
         """What the library leaves of a list. Raises nothing: an error is part of the outcome."""
 
-    def pinned(self, request: ListRequest, groups: list[Group], state: Any) -> Any:
+    def pinned(self, request: ListRequest, groups: list[MessageGroup], state: Any) -> Any:
         """The state in which the first messages are pinned, from the first reduction on: until then the list is the
         log."""
         count = self.settings.pin_first
@@ -213,12 +213,12 @@ def _refused(request: ListRequest, state: Any) -> Any:
     return msgspec.structs.replace(state, refusals=state.refusals + 1, in_turn=in_turn, turn=turn)
 
 
-def is_pinned(group: Group, state: Any) -> bool:
+def is_pinned(group: MessageGroup, state: Any) -> bool:
     """Is a message pinned."""
     return 0 <= group.first_event < int(state.pinned)
 
 
-def list_of(request: ListRequest, messages: list[ListMessage]) -> list[Group]:
+def list_of(request: ListRequest, messages: list[ListMessage]) -> list[MessageGroup]:
     """The library's messages."""
     return groups_of(request.ledger, messages)
 

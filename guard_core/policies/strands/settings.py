@@ -21,7 +21,7 @@ class SlidingSettings(msgspec.Struct, frozen=True):
     tool_tokens: int = 0
 
 
-class SummarizingSettings(msgspec.Struct, frozen=True):
+class StrandsSummarizingSettings(msgspec.Struct, frozen=True):
     """Of the summarizing manager."""
 
     summary_ratio: float = 0.3

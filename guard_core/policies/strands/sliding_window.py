@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from guard_core.costs import HAS_CALL, RESULT
 from guard_core.events import Event, Part, ToolResultPart, value_text
 from guard_core.forms import Form, brings_form
-from guard_core.forms.base import Columns, PartColumns
+from guard_core.forms.base import LogColumns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.groups import GROUPS, Group, flat, starts
+from guard_core.policies.pieces.groups import GROUPS, MessageGroup, flat, starts
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, Costs, ListMessage, roles_of, view_of
-from guard_core.policies.pieces.stages import Act, Asked, StagedPolicy
+from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, ListMessage, MessageCosts, roles_of, view_of
+from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy
 from guard_core.policies.strands.manager import StrandsManager, is_pinned, list_of
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.views import Span
@@ -42,7 +42,7 @@ class CutResults(Form, frozen=True):
     def touches(self, kind: int) -> bool:
         return kind == RESULT
 
-    def parts(self, ledger: Columns, parts: PartColumns) -> PartColumns:
+    def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         chars = parts["chars"]
         cut = self._is_cut(parts)
         removed = np.maximum(chars - 2 * KEPT, 1)
@@ -53,7 +53,7 @@ class CutResults(Form, frozen=True):
         new |= {"chars": 2 * KEPT + added, "heuristic": parts["name_chars"] // 4 + new["bytes"] // 4}
         return {**parts, **{name: np.where(cut, value, parts[name]) for name, value in new.items()}}
 
-    def differs(self, ledger: Columns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
+    def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         return self._is_cut(old)  # the note may be as long as what is cut
 
     def _is_cut(self, parts: PartColumns) -> NDArray[np.bool_]:
@@ -101,7 +101,7 @@ class StrandsSlidingWindow(StrandsManager, StagedPolicy):
     points: ClassVar[tuple[Point, ...]] = (Point.BEFORE_CALL, Point.END_OF_TURN, Point.ON_OVERFLOW)
     compares_searched: ClassVar[bool] = False
 
-    def searched(self, window: int) -> tuple[Costs, int]:
+    def searched(self, window: int) -> tuple[MessageCosts, int]:
         return GROUPS, self.settings.window_size
 
     def walks(self, ledger: Ledger, state: Any) -> bool:
@@ -112,7 +112,7 @@ class StrandsSlidingWindow(StrandsManager, StagedPolicy):
         simple = settings.window_size > 0 and not (settings.per_turn or settings.pin_first or settings.proactive)
         return simple and is_plain and not ledger.changed_by(self.sent_form).any()
 
-    def act(self, asked: Asked, row: int, head: Head, state: Any) -> Act | int:
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int:
         begins, users, pairs = _begins(asked.ledger)
         end, high = asked.looks.item(row), bisect_left(begins, asked.looks.item(row))
         oldest = high - self.settings.window_size  # the list has more messages than that
@@ -183,7 +183,7 @@ class StrandsSlidingWindow(StrandsManager, StagedPolicy):
 
 
 def _dropped(
-    request: ListRequest, groups: list[Group], place: int, state: Any, *, refused: bool = False
+    request: ListRequest, groups: list[MessageGroup], place: int, state: Any, *, refused: bool = False
 ) -> ListOutcome:
     """The list without the messages before a place, but for pinned ones."""
     remaining = [group for number, group in enumerate(groups) if number >= place or is_pinned(group, state)]
@@ -193,7 +193,7 @@ def _dropped(
     return ListOutcome(view, state, (request.passed((), view),))
 
 
-def _cut_oldest(ledger: Ledger, groups: list[Group], state: Any) -> list[Group] | None:
+def _cut_oldest(ledger: Ledger, groups: list[MessageGroup], state: Any) -> list[MessageGroup] | None:
     """The list with the results of its oldest message with results cut; None where none of them is long."""
     form = CutResults().name
     for place, group in enumerate(groups):
@@ -203,7 +203,7 @@ def _cut_oldest(ledger: Ledger, groups: list[Group], state: Any) -> list[Group] 
         if not long:
             return None
         changed = tuple(message.joined(form) if message in long else message for message in group.messages)
-        return [*groups[:place], Group(changed, group.role, group.has_calls), *groups[place + 1 :]]
+        return [*groups[:place], MessageGroup(changed, group.role, group.has_calls), *groups[place + 1 :]]
     return None
 
 
@@ -211,7 +211,7 @@ def _is_long(ledger: Ledger, message: ListMessage) -> bool:
     return bool(ledger.changed_by(CutResults().name)[message.event])
 
 
-def _trim_point(groups: list[Group], start: int) -> int | None:
+def _trim_point(groups: list[MessageGroup], start: int) -> int | None:
     """The first message of the user from a place on, else the first call with its results."""
     for place in range(start, len(groups)):
         if groups[place].role == USER:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from guard_core.errors import SummaryFailed
-from guard_core.policies.pieces.groups import Group, flat
+from guard_core.policies.pieces.groups import MessageGroup, flat
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest
 from guard_core.policies.pieces.messages import ListMessage, view_of
 from guard_core.policies.strands.manager import StrandsManager, is_pinned, list_of
@@ -53,7 +53,7 @@ class StrandsSummarizing(StrandsManager):
         return ListOutcome(after, state, (request.passed(given, after, summary_bytes=summary.bytes),))
 
 
-def _whole(groups: list[Group], split: int) -> int | None:
+def _whole(groups: list[MessageGroup], split: int) -> int | None:
     """The next place at which the list can be parted without parting a call from its results; None: there is none."""
     if split >= len(groups):
         return split if split == len(groups) else None

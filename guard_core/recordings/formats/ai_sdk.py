@@ -23,7 +23,7 @@ from guard_core.recordings.reading import ai_sdk, chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 NAME = "ai-sdk"
 _COUNTS = re.compile(r"token|usage", re.IGNORECASE)
@@ -66,10 +66,10 @@ FORMAT = AiSdkFormat()
 
 def _messages(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int | None, JSON]]:
     """The messages of the file, or the first ones."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in (source.head_lines() if heads else source.lines()))
         return
-    value = source.json() if source.shape is Shape.JSON else None
+    value = source.json() if source.shape is SourceShape.JSON else None
     listed = value.get("messages") if isinstance(value, dict) else value
     if heads:
         yield from ((None, item) for item in fields.objects(listed[:_HEADS] if isinstance(listed, list) else None))

@@ -42,7 +42,7 @@ from guard_core.recordings.reading.known_names import (
     words,
 )
 from guard_core.recordings.reading.requests import Declared, Request, message_key
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import AgentSetting, ModelCall
 
 NAME = "anthropic-messages"
@@ -80,9 +80,9 @@ class AnthropicFormat:
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             records = [line.obj for line in source.head_lines()]
-        elif source.shape is Shape.JSON:
+        elif source.shape is SourceShape.JSON:
             value = log_records.unwrapped(source.json())
             records = [item for item in value[:_HEADS] if isinstance(item, dict)] if isinstance(value, list) else []
             records = [value] if isinstance(value, dict) and not is_message(value) else records
@@ -95,7 +95,7 @@ class AnthropicFormat:
         return AnthropicReader(source).read()
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return log_look.look(source, usage_of, looks.CallsOfAnthropic()) if source.shape is Shape.LINES else None
+        return log_look.look(source, usage_of, looks.CallsOfAnthropic()) if source.shape is SourceShape.LINES else None
 
 
 def _messages(record: JSON) -> list[JSON]:

@@ -29,8 +29,8 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.lost_lines import skipped_words
-from guard_core.recordings.reading.source import ByteSource, Shape
-from guard_core.recordings.reading.states import State, content_key, superseded
+from guard_core.recordings.reading.source import ByteSource, SourceShape
+from guard_core.recordings.reading.states import SessionState, content_key, superseded
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted, Span, View
 
@@ -67,10 +67,10 @@ class AtifFormat:
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             many = [line for line in source.head_lines() if _is_trajectory(line.obj)]
             return len(many) > 1  # one with rubbish behind it is a damaged value
-        value = source.json() if source.shape is Shape.JSON else None
+        value = source.json() if source.shape is SourceShape.JSON else None
         return any(map(_is_trajectory, value[:10] if isinstance(value, list) else [value]))
 
     def read(self, source: ByteSource) -> Recording:
@@ -102,17 +102,17 @@ def _is_trajectory(value: Any) -> bool:
 
 def _objects(source: ByteSource) -> Iterator[tuple[int, Any]]:
     """What the file holds, each with its place in it."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         return ((line.number, line.obj) for line in source.lines())
     value = source.json()
     return enumerate(value if isinstance(value, list) else [value])
 
 
-def _states(source: ByteSource) -> Iterator[State]:
+def _states(source: ByteSource) -> Iterator[SessionState]:
     for place, value in _objects(source):
         if _is_trajectory(value):
             name = fields.text(value, "trajectory_id") or fields.text(value, "session_id")
-            yield State(place, name, tuple(map(content_key, value["steps"])))
+            yield SessionState(place, name, tuple(map(content_key, value["steps"])))
 
 
 def _sessions(source: ByteSource, value: JSON, facts: FactCounter, depth: int) -> list[Session]:

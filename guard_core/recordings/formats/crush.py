@@ -48,7 +48,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.refusals import names_length
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
@@ -78,14 +78,14 @@ class CrushFormat:
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.JSON:
+        if source.shape is SourceShape.JSON:
             return _is_shown(source.json())
         columns = tables(source)
         return {"parts", "role", "session_id"} <= set(columns.get("messages", ())) and "sessions" in columns
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
-        sessions = _from_database(source, facts) if source.shape is Shape.SQLITE else [_from_shown(source, facts)]
+        sessions = _from_database(source, facts) if source.shape is SourceShape.SQLITE else [_from_shown(source, facts)]
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, Calls
+from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, CapturedCalls
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, united, words
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 APIS = {  # `http.api_format`
     "anthropic-messages": "anthropic",
@@ -47,13 +47,13 @@ class LharFormat:
     known_names: Names = united(KNOWN_NAMES, _OWN)
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             return any(_is_ours(line.obj) for line in source.head_lines(3))
-        value = source.json() if source.shape is Shape.JSON else None
+        value = source.json() if source.shape is SourceShape.JSON else None
         return isinstance(value, dict) and (isinstance(value.get("lhar"), dict) or _is_ours(value))
 
     def read(self, source: ByteSource) -> Recording:
-        calls, without, bodies = Calls(source), 0, 0
+        calls, without, bodies = CapturedCalls(source), 0, 0
         for line, entry in _entries(source):
             with source.tolerate(line):
                 if _add(calls, line, entry):
@@ -75,7 +75,7 @@ def _is_ours(value: JSON) -> bool:
 
 
 def _entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines() if line.obj.get("type") == "entry")
         return
     value = source.json()
@@ -83,7 +83,7 @@ def _entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     yield from ((None, entry) for entry in fields.objects([value] if value.get("type") == "entry" else listed))
 
 
-def _add(calls: Calls, line: int | None, entry: JSON) -> bool:
+def _add(calls: CapturedCalls, line: int | None, entry: JSON) -> bool:
     """Add the call of an entry; False where its request is not in the file."""
     http, raw = fields.mapping(entry, "http"), fields.mapping(entry, "raw")
     request = raw.get("request_body")

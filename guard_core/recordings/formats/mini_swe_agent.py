@@ -25,7 +25,7 @@ from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import CHAT_COUNTS, CHAT_TOOLS, CHAT_USAGE, Names, words
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import ModelCall
 
 REFUSED = "ContextWindowExceededError"  # litellm's exception for a prompt that is too long, by which the run ended
@@ -48,9 +48,9 @@ class MiniSweAgentFormat:
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        heads = source.head_lines(2) if source.shape is Shape.LINES else []
+        heads = source.head_lines(2) if source.shape is SourceShape.LINES else []
         alone = len(heads) == 1 and heads[0].number == 1  # a value with something else behind it
-        value = source.json() if source.shape is Shape.JSON else heads[0].obj if alone else None
+        value = source.json() if source.shape is SourceShape.JSON else heads[0].obj if alone else None
         if isinstance(value, list):
             return _is_bare(value)
         if not isinstance(value, dict) or not isinstance(value.get("messages"), list):

@@ -36,7 +36,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.refusals import names_length
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
@@ -69,10 +69,10 @@ class PydanticAiFormat:
     )
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
         else:
-            heads = _listed(source.json())[:_HEADS] if source.shape is Shape.JSON else []
+            heads = _listed(source.json())[:_HEADS] if source.shape is SourceShape.JSON else []
         return bool(heads) and sum(map(_is_message, heads)) * 2 > len(heads)
 
     def read(self, source: ByteSource) -> Recording:
@@ -93,7 +93,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _messages(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
     else:
         yield from ((None, item) for item in wrong_kinds.objects(source, _listed(source.json()), "message"))

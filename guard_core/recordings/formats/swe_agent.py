@@ -31,7 +31,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import CHAT_TOOLS, Names, words
 from guard_core.recordings.reading.rebase import view_of
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import AgentSetting, Evidence, RecordedCompaction, Session
 from guard_core.views import CHANGED, Inserted, Rewritten
 
@@ -60,7 +60,7 @@ class SweAgentFormat:
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        value = source.json() if source.shape is Shape.JSON else None
+        value = source.json() if source.shape is SourceShape.JSON else None
         return isinstance(value, dict) and any(map(_is_trajectory, _attempts(value)))
 
     def read(self, source: ByteSource) -> Recording:

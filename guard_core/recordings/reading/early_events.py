@@ -21,7 +21,7 @@ from guard_core.recordings.reading.pairing import Pairing
 from guard_core.recordings.reading.shelf import ShelvedEvents
 
 
-class Pace(NamedTuple):
+class SendingPace(NamedTuple):
     """How far the sending stays behind the reading, so that little of what was sent turns out to be wrong."""
 
     newest: int = 64  # events that are not sent yet: readers still change them
@@ -29,13 +29,13 @@ class Pace(NamedTuple):
     around: int = 128  # lines before and behind them that are looked at, too: forks of parallel calls are shorter
 
 
-PACE = Pace()
+PACE = SendingPace()
 
 
 class EarlyEvents:
     """Sends the events of the first session of a source, in order, while it grows."""
 
-    def __init__(self, send: Callable[[Event], object], pace: Pace = PACE) -> None:
+    def __init__(self, send: Callable[[Event], object], pace: SendingPace = PACE) -> None:
         self.pace = pace
         self._send = send
         self._pairing = Pairing()

@@ -35,7 +35,7 @@ def look_at(session: Session) -> FirstLook:
 
 
 @runtime_checkable
-class Looks(Protocol):
+class GivesFirstLook(Protocol):
     """A format that can give a first look; None: of this file it cannot."""
 
     def first_look(self, source: ByteSource) -> FirstLook | None: ...

@@ -89,12 +89,12 @@ class _Call(NamedTuple):
     chain: str = ""
 
 
-def look(source: ByteSource, usage: Usage, looked: looks.Calls | None = None) -> FirstLook:
+def look(source: ByteSource, usage: Usage, looked: looks.CallsInOrder | None = None) -> FirstLook:
     """Chat requests in the order in which they were sent, where all have a time. `looked` gathers them."""
     calls = [call for record in looks.lines_of(source, _Record) if (call := _call(record, usage)) is not None]
     if all(call.at is not None for call in calls):
         calls.sort(key=lambda call: call.at or 0.0)
-    looked = looks.Calls() if looked is None else looked
+    looked = looks.CallsInOrder() if looked is None else looked
     for call in calls:
         if call.compacts:
             looked.compacted()
@@ -104,7 +104,7 @@ def look(source: ByteSource, usage: Usage, looked: looks.Calls | None = None) ->
 
 def look_at_responses(source: ByteSource) -> FirstLook:
     """Requests of the Responses API, or responses alone, in the order of the file."""
-    calls = looks.Calls()
+    calls = looks.CallsInOrder()
     for record in looks.lines_of(source, _Record):
         record_fields = _record_fields(record)
         logged = any(value is not None for value in (record.response, record.error, record.response_body))

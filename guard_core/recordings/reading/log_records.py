@@ -13,7 +13,7 @@ from guard_core.events import value_text
 from guard_core.recordings.reading import fields, streams
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.refusals import names_length
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 _REQUESTS = ("request", "request_body", "requestBody", "body", "kwargs", "params", "input", "payload")
 _RESPONSES: tuple[str, ...] = ("response", "response_body", "responseBody", "response_obj", "completion", "output")
@@ -31,7 +31,7 @@ _WRAPS = 3  # objects around a body
 
 def entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     """Every record with its line: the lines, the items of an array, those of an object around them, or the object."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
         return
     value = unwrapped(source.json())

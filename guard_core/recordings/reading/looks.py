@@ -38,7 +38,7 @@ class LookedAt(Protocol):
     def compacts(self) -> bool: ...
 
 
-class Calls:
+class CallsInOrder:
     """Calls and compactions in the order of the file."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Calls:
         return FirstLook(tuple(self._tokens.values()), tuple(at for at in self._compactions if at < stop), self.model)
 
 
-class CallsOfAnthropic(Calls):
+class CallsOfAnthropic(CallsInOrder):
     """Calls whose prompts are sums of Anthropic's counts, unless the file shows that `input_tokens` holds the cached
     tokens, too."""
 
@@ -127,7 +127,7 @@ def value_of(raw: msgspec.Raw) -> Any:
 
 def look(source: ByteSource, kind: type[LookedAt]) -> FirstLook:
     """The look at a format each of whose lines can be understood by itself."""
-    calls = Calls()
+    calls = CallsInOrder()
     for line in lines_of(source, kind):
         if line.compacts:
             calls.compacted()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 
-class Problem(msgspec.Struct, frozen=True):
+class FileProblem(msgspec.Struct, frozen=True):
     """Something in the file that was left out or mended: where, and why in words."""
 
     message: str
@@ -26,7 +26,7 @@ class ImportNotes:
     """
 
     lines: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[FileProblem] = field(default_factory=list)
     problem_count: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     folded: int = 0
@@ -46,7 +46,7 @@ class ImportNotes:
     def problem(self, message: str, line: int | None = None, column: int | None = None) -> None:
         self.problem_count += 1
         if len(self.problems) < PROBLEM_LIMIT:
-            self.problems.append(Problem(message, line, column))
+            self.problems.append(FileProblem(message, line, column))
 
 
 KIND_LIMIT = 200  # a hostile file can make up a kind for every line

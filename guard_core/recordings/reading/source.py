@@ -23,7 +23,7 @@ from guard_core.recordings.reading.gzip_stream import inflate
 from guard_core.recordings.reading.limits import MIB, Limits
 from guard_core.recordings.reading.notes import ImportNotes
 from guard_core.recordings.reading.shelf import Shelf
-from guard_core.recordings.reading.watch import Watch
+from guard_core.recordings.reading.watch import ObjectWatch
 
 Progress = Callable[[int, int], None]  # bytes read, bytes in all; may raise to cancel
 
@@ -55,7 +55,7 @@ LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
 SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
 
 
-class Shape(StrEnum):
+class SourceShape(StrEnum):
     """What the bytes are, before any format is asked."""
 
     EMPTY = "empty"
@@ -97,13 +97,13 @@ class ByteSource:
         self._temporary: list[Path] = []
         self._noted = 0  # the problems of lines up to here are noted: a second pass does not note them again
         self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
-        self.watch: Watch | None = None  # looks at what is parsed before the reader does
+        self.watch: ObjectWatch | None = None  # looks at what is parsed before the reader does
         self._spoiled: set[int] = set()  # lines in which the watch changes something
         self._watched: Any = None  # the whole value, once it has been looked at
         self._json: dict[bool, Any] = {}  # by allow_nan; a RecordingError where it is no such value
         self._heads: list[Line] | None = None
         self._decoded_heads: dict[int, strict_json.Decoded] = {}  # by line, until the first pass comes there
-        self._shape: Shape | None = None
+        self._shape: SourceShape | None = None
         self._shelf: Shelf | None = None
 
     @classmethod
@@ -192,7 +192,7 @@ class ByteSource:
         return other if other.is_file() else None
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> SourceShape:
         """What kind of bytes these are."""
         if self._shape is None:
             self._shape = self._find_shape()
@@ -398,25 +398,25 @@ class ByteSource:
 
     # -- the whole
 
-    def _find_shape(self) -> Shape:
+    def _find_shape(self) -> SourceShape:
         first = self.first_bytes
         if first.startswith(SQLITE_MAGIC):
-            return Shape.SQLITE
+            return SourceShape.SQLITE
         if first.startswith(ZIP_MAGIC):
-            return Shape.ZIP
+            return SourceShape.ZIP
         start = self._first_character()
         if not start:
-            return Shape.EMPTY
+            return SourceShape.EMPTY
         heads = self.head_lines(2)
         if len(heads) == 2 and start != b"[":
-            return Shape.LINES
+            return SourceShape.LINES
         if start in (b"{", b"["):
             try:
                 self.json(allow_nan=True)
-                return Shape.JSON
+                return SourceShape.JSON
             except RecordingError:
-                return Shape.LINES if heads else Shape.JSON
-        return Shape.LINES if heads else Shape.TEXT
+                return SourceShape.LINES if heads else SourceShape.JSON
+        return SourceShape.LINES if heads else SourceShape.TEXT
 
     def _first_character(self) -> bytes:
         with self.stream() as stream:

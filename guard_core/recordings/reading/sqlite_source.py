@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.reading import normalise
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 _STEPS = 100_000  # SQLite instructions between two looks at the clock
 _WAL_MODE = b"\x02\x02"  # bytes 18 and 19 of the header
@@ -29,7 +29,7 @@ DatabaseRow = dict[str, Any]
 
 def tables(source: ByteSource) -> Tables:
     """The plain tables of a SQLite source with their columns; empty where it is none, or cannot be opened."""
-    columns: Tables = {} if source.shape is not Shape.SQLITE or why_unreadable(source) else source.memo["tables"]
+    columns: Tables = {} if source.shape is not SourceShape.SQLITE or why_unreadable(source) else source.memo["tables"]
     return columns
 
 

@@ -11,7 +11,7 @@ import msgspec
 from guard_core.recordings.reading.placeholders import is_placeholder
 
 
-class State(NamedTuple):
+class SessionState(NamedTuple):
     """A session as a file has it at one place: its id, and a key of each message, in their order."""
 
     place: int
@@ -24,9 +24,9 @@ def content_key(value: object) -> bytes:
     return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=16).digest()
 
 
-def superseded(states: Iterable[State]) -> set[int]:
+def superseded(states: Iterable[SessionState]) -> set[int]:
     """The places of those whose messages another state of the session begins with: of equal ones, all but the first."""
-    fullest: dict[str, list[State]] = {}
+    fullest: dict[str, list[SessionState]] = {}
     shorter: set[int] = set()
     for state in states:
         if not state.session or is_placeholder(state.session):
@@ -41,5 +41,5 @@ def superseded(states: Iterable[State]) -> set[int]:
     return shorter
 
 
-def _begins_with(one: State, other: State) -> bool:
+def _begins_with(one: SessionState, other: SessionState) -> bool:
     return one.messages[: len(other.messages)] == other.messages

@@ -84,7 +84,7 @@ class Unknown:
         return f"{self.what} {ascii(self.name[:80])[1:-1]}{places}, left out"
 
 
-class Watch:
+class ObjectWatch:
     """Looks at the parsed objects of one file. `names`: those that its reader knows."""
 
     def __init__(self, names: Names) -> None:

@@ -20,15 +20,15 @@ gc.set_threshold(1_000_000, 20, 100)  # a long file is hundreds of thousands of 
 import msgspec  # noqa: E402
 
 from guard_core.errors import RecordingError  # noqa: E402
-from inspector.ingest.reading.messages import Failed, ReaderMessage, write  # noqa: E402
-from inspector.ingest.reading.reader import Options, read_here  # noqa: E402
+from inspector.ingest.reading.messages import ReaderMessage, ReadingFailed, write  # noqa: E402
+from inspector.ingest.reading.reader import ReadingOptions, read_here  # noqa: E402
 
 TRACE_CHARS = 4_000  # of a traceback, for the log
 
 
 def main() -> int:
     """Read the file of the options in the first argument; write messages to standard output. Returns the exit code."""
-    options = msgspec.json.decode(sys.argv[1], type=Options)
+    options = msgspec.json.decode(sys.argv[1], type=ReadingOptions)
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # whatever a library prints is not a message
 
@@ -39,15 +39,15 @@ def main() -> int:
             try:
                 read_here(options, send)
             except RecordingError as error:
-                send(Failed(type(error).__name__, error.reason, error.line, error.column))
+                send(ReadingFailed(type(error).__name__, error.reason, error.line, error.column))
             except MemoryError:
-                send(Failed("memory"))
+                send(ReadingFailed("memory"))
             except BrokenPipeError:
                 raise
             except OSError as error:
-                send(Failed("system", error.strerror or str(error)))
+                send(ReadingFailed("system", error.strerror or str(error)))
             except Exception:
-                send(Failed("mistake", traceback.format_exc()[-TRACE_CHARS:]))
+                send(ReadingFailed("mistake", traceback.format_exc()[-TRACE_CHARS:]))
         except BrokenPipeError:  # the other end is closed
             os._exit(1)
     return 0

@@ -1,7 +1,8 @@
 """What a reader sends of a file, in this order.
 
-Progress, and perhaps Batches of the first session, while the file is read; Read and Look; then for each session Begin,
-Batches and End; Done. For the first session a Cut may come before Begin. Failed instead of whatever was to come.
+ReadingProgress, and perhaps EventBatches of the first session, while the file is read; Read and LookMessage; then for
+each session Begin, EventBatches and End; Done. For the first session an EarlyEventsCut may come before Begin.
+ReadingFailed instead of whatever was to come.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class ReaderMessage(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """One message of a reader."""
 
 
-class Progress(ReaderMessage, frozen=True):
+class ReadingProgress(ReaderMessage, frozen=True):
     """Bytes read, of all."""
 
     done: int
@@ -31,13 +32,13 @@ class Read(ReaderMessage, frozen=True):
     events: int
 
 
-class Look(ReaderMessage, frozen=True):
+class LookMessage(ReaderMessage, frozen=True):
     """What the provider reported for the calls of the first session."""
 
     first: FirstLook
 
 
-class Cut(ReaderMessage, frozen=True):
+class EarlyEventsCut(ReaderMessage, frozen=True):
     """Of the events sent of the first session, the first `count` are in it; the others are not."""
 
     count: int
@@ -50,7 +51,7 @@ class Begin(ReaderMessage, frozen=True):
     source_id: str
 
 
-class Batch(ReaderMessage, frozen=True):
+class EventBatch(ReaderMessage, frozen=True):
     """The next events of the session."""
 
     texts: list[bytes]  # contents.packed
@@ -76,7 +77,7 @@ class Done(ReaderMessage, frozen=True):
     left_out: int
 
 
-class Failed(ReaderMessage, frozen=True):
+class ReadingFailed(ReaderMessage, frozen=True):
     """The file cannot be read: the name of a RecordingError, "memory", "system", or a "mistake" of ours."""
 
     kind: str
@@ -86,7 +87,9 @@ class Failed(ReaderMessage, frozen=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Progress | Read | Look | Cut | Begin | Batch | End | Done | Failed)
+_DECODER = msgspec.msgpack.Decoder(
+    ReadingProgress | Read | LookMessage | EarlyEventsCut | Begin | EventBatch | End | Done | ReadingFailed
+)
 
 
 def write(out: IO[bytes], message: ReaderMessage) -> None:

@@ -13,8 +13,8 @@ from queue import Empty, Full, Queue
 import msgspec
 
 from guard_core import errors
-from inspector.ingest.reading.messages import Failed, ReaderMessage, read
-from inspector.ingest.reading.reader import Options
+from inspector.ingest.reading.messages import ReaderMessage, ReadingFailed, read
+from inspector.ingest.reading.reader import ReadingOptions
 from inspector.project.pipes import environment
 
 WAIT = 0.1  # seconds without a message between two words about it
@@ -27,7 +27,7 @@ class ReaderFailed(Exception):
 
 
 def read_in_process(
-    options: Options,
+    options: ReadingOptions,
     send: Callable[[ReaderMessage], None],
     idle: Callable[[], object],
     meanwhile: Callable[[], object] = lambda: None,
@@ -39,13 +39,13 @@ def read_in_process(
     with _process(options) as messages:
         meanwhile()
         while (message := _next(messages, idle, wait)) is not None:
-            if isinstance(message, Failed):
+            if isinstance(message, ReadingFailed):
                 raise _error(message)
             send(message)
 
 
 @contextmanager
-def _process(options: Options) -> Iterator[Queue[ReaderMessage | None]]:
+def _process(options: ReadingOptions) -> Iterator[Queue[ReaderMessage | None]]:
     """A process that reads, and its messages; None after the last. It does not outlive the block, and neither do the
     files that it unpacks."""
     with tempfile.TemporaryDirectory(prefix="reader-") as folder, _started(options, folder) as messages:
@@ -53,7 +53,7 @@ def _process(options: Options) -> Iterator[Queue[ReaderMessage | None]]:
 
 
 @contextmanager
-def _started(options: Options, folder: str) -> Iterator[Queue[ReaderMessage | None]]:
+def _started(options: ReadingOptions, folder: str) -> Iterator[Queue[ReaderMessage | None]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "inspector.ingest.reading", msgspec.json.encode(options).decode()],
         stdin=subprocess.PIPE,  # carries nothing: when it closes, the reader knows that its messages are no longer read
@@ -102,7 +102,7 @@ def _next(messages: Queue[ReaderMessage | None], idle: Callable[[], object], wai
             idle()
 
 
-def _error(failed: Failed) -> Exception:
+def _error(failed: ReadingFailed) -> Exception:
     match failed.kind:
         case "memory":
             return MemoryError()

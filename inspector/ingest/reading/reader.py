@@ -17,7 +17,17 @@ from guard_core.events import Event
 from guard_core.facts.searchable import text_of
 from guard_core.packing import encode
 from guard_core.sessions import Session
-from inspector.ingest.reading.messages import Batch, Begin, Cut, Done, End, Look, Progress, Read, ReaderMessage
+from inspector.ingest.reading.messages import (
+    Begin,
+    Done,
+    EarlyEventsCut,
+    End,
+    EventBatch,
+    LookMessage,
+    Read,
+    ReaderMessage,
+    ReadingProgress,
+)
 from inspector.storage.contents import key_of, packed
 
 BATCH_BYTES = 300_000  # of texts; their words are as many again, and about six batches are in memory at once
@@ -27,7 +37,7 @@ MAX_SESSIONS = 2_000  # sent of one file
 Send = Callable[[ReaderMessage], None]
 
 
-class Options(msgspec.Struct, frozen=True):
+class ReadingOptions(msgspec.Struct, frozen=True):
     """How a file is read. `window`: tokens, by the user. `early`: the first session is sent while the file is read.
     `batch`: at most so many events are sent in one message."""
 
@@ -38,7 +48,7 @@ class Options(msgspec.Struct, frozen=True):
     batch: int = BATCH
 
 
-def read_here(options: Options, send: Send) -> None:
+def read_here(options: ReadingOptions, send: Send) -> None:
     """Read a file and send what is in it. Raises RecordingError."""
     messages = _SessionMessages(send, options.batch)
     early = recordings.EarlyEvents(messages.add) if options.early else None
@@ -46,7 +56,7 @@ def read_here(options: Options, send: Send) -> None:
         options.path,
         strict=options.strict,
         window=options.window,
-        progress=lambda done, total: send(Progress(done, total)),
+        progress=lambda done, total: send(ReadingProgress(done, total)),
         shelve=Path(options.path).parent,
         early=early,
     )
@@ -56,7 +66,7 @@ def read_here(options: Options, send: Send) -> None:
         raise RecordingError("no messages were found in this file, so there is no session to show")
     recording = replace(recording, sessions=())  # each session goes when it is sent, and its events with it
     send(Read(sum(len(session.events) for session in sessions)))
-    send(Look(recordings.look_at(sessions[0])))
+    send(LookMessage(recordings.look_at(sessions[0])))
     if early is not None:
         messages.settle(early.agreed(sessions[0].events))
     while sessions:
@@ -93,7 +103,7 @@ class _SessionMessages:
         """Of the events sent, the first `agreed` are the session's."""
         self._flush()
         if agreed < self._count:
-            self._send(Cut(agreed))
+            self._send(EarlyEventsCut(agreed))
             self._count = agreed
 
     def rest(self, session: Session) -> None:
@@ -106,7 +116,7 @@ class _SessionMessages:
     def _flush(self) -> None:
         if self._texts:
             lines, moments = self._lines.tobytes(), self._moments.tobytes()
-            self._send(Batch(self._texts, self._keys, self._words, lines, moments, self._source_ids))
+            self._send(EventBatch(self._texts, self._keys, self._words, lines, moments, self._source_ids))
             self._start_batch()
 
     def _start_batch(self) -> None:

@@ -52,7 +52,7 @@ LOOK_EVERY = 0.3  # seconds between checks at the progress, on a terminal
 Leave = Callable[[str], object]  # hears of what is left out
 
 
-class Given(NamedTuple):
+class GivenFile(NamedTuple):
     """A file of the command line, or one found in a folder of it."""
 
     path: Path
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         if outcomes["refused"]:
             raise CommandError(f"{counted(outcomes['refused'], 'file')} refused.", returncode=1)
 
-    def _one(self, given: Given, options: dict[str, Any]) -> Iterator[str]:
+    def _one(self, given: GivenFile, options: dict[str, Any]) -> Iterator[str]:
         """Import one file, or the folder in an archive, and say so in a line each; what became of it."""
         if given.aside:
             yield self._say(given.path, "skipped", given.aside)
@@ -122,7 +122,7 @@ class Command(BaseCommand):
         if job.ended:
             yield self._say(path, "known", "is here already")
             return
-        with Heartbeat(str(job.pk)), Progress(self, path, job):
+        with Heartbeat(str(job.pk)), ProgressLine(self, path, job):
             run_import(str(job.pk))
             job = ended(job)
         if job.state != Import.State.DONE or not job.unpacks:
@@ -149,14 +149,14 @@ class Command(BaseCommand):
         offer = ". With --lenient, damaged lines are skipped" if job.mendable else ""
         return self._say(path, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
-    def _brought(self, given: Given, options: dict[str, Any]) -> Import:
+    def _brought(self, given: GivenFile, options: dict[str, Any]) -> Import:
         received = self._received(given, options["lenient"])
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))
         bring_in = bring if given.named else add
         return bring_in(self.project, received, strict=not options["lenient"], window=options["window"])
 
-    def _received(self, given: Given, lenient: bool) -> Received:
+    def _received(self, given: GivenFile, lenient: bool) -> Received:
         if given.export is not None:
             leave = partial(self._say, given.path, "left out") if lenient else None
             return receive([given.export(leave)], given.path.name)
@@ -211,7 +211,7 @@ def ended(job: Import) -> Import:
         time.sleep(LOOK_EVERY)
 
 
-class Progress:
+class ProgressLine:
     """A line that counts while a file is read, on a terminal only."""
 
     def __init__(self, command: BaseCommand, path: Path, job: Import) -> None:
@@ -237,13 +237,13 @@ class Progress:
         connection.close()
 
 
-def files(paths: list[Path]) -> Iterator[Given]:
+def files(paths: list[Path]) -> Iterator[GivenFile]:
     """The files named, and those in the folders named, in a steady order. Links in folders are not followed."""
     for path in paths:
         if not path.is_dir():
             wal = path.with_name(path.name + WAL)
             if not (path.name.endswith(WAL) and path.with_name(path.name.removesuffix(WAL)) in paths):
-                yield Given(path, True, wal if wal.is_file() and wal.stat().st_size else None)
+                yield GivenFile(path, True, wal if wal.is_file() and wal.stat().st_size else None)
             continue
         whole = session_folders(
             Path(folder, name).relative_to(path).as_posix() for folder, _, names in os.walk(path) for name in names
@@ -254,18 +254,18 @@ def files(paths: list[Path]) -> Iterator[Given]:
             if is_storage(Path(folder)):
                 storage = Storage.of(Path(folder))
                 for place in storage.sessions:
-                    yield Given(Path(folder, place), False, export=partial(storage.export, place))
+                    yield GivenFile(Path(folder, place), False, export=partial(storage.export, place))
                 folders.clear()
                 continue
             inner = Path(folder).relative_to(path).as_posix()
             if pieces := whole.get("" if inner == "." else inner):
-                yield Given(Path(folder), False, pieces=tuple(Path(path, name) for name in pieces))
+                yield GivenFile(Path(folder), False, pieces=tuple(Path(path, name) for name in pieces))
             inside = [item for item in (Path(folder, name) for name in sorted(names)) if item not in held]
             files_inside = [item for item in inside if item.is_file() and not item.is_symlink() and item.stat().st_size]
             place = str(Path(path.name, Path(folder).relative_to(path)).as_posix())
             for unit in arranged([(place, item.name) for item in files_inside]):
                 log = None if unit.wal is None else files_inside[unit.wal]
-                yield Given(files_inside[unit.file], False, log, unit.aside)
+                yield GivenFile(files_inside[unit.file], False, log, unit.aside)
 
 
 def is_session(path: Path) -> bool:

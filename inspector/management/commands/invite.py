@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from inspector.accounts import invitations
-from inspector.models import Account, Project, Role
+from inspector.models import Account, AccountRole, Project
 from inspector.models.projects import DEFAULT_SLUG
 
 
@@ -17,7 +17,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--project", default=DEFAULT_SLUG, help="slug of the project (default: %(default)s)")
-        parser.add_argument("--role", default=Role.VIEWER, choices=Role.values, help="default: %(default)s")
+        parser.add_argument(
+            "--role", default=AccountRole.VIEWER, choices=AccountRole.values, help="default: %(default)s"
+        )
         parser.add_argument("--account", help="name of an account that needs a new password")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,7 +32,7 @@ class Command(BaseCommand):
         account = Account.objects.filter(name=name.lower()).first() if name else None
         if name and account is None:
             raise CommandError(f"There is no account {name!r}.")
-        _, token = invitations.invite(project, Role(options["role"]), "the server", account)
+        _, token = invitations.invite(project, AccountRole(options["role"]), "the server", account)
         self.stdout.write(
             invitations.address_of(settings.PUBLIC_URL or f"http://{settings.BIND}:{settings.PORT}", token)
         )

@@ -17,7 +17,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET
 
 from inspector.accounts import audit, identities, invitations, limits, memberships, oidc
-from inspector.accounts.oidc import Begun, Failed, Person
+from inspector.accounts.oidc import Begun, Person, SignInFailed
 from inspector.models import Account, Invitation, default_project
 from inspector.pages.account.views import PASSWORDS, VIA_PROVIDER
 
@@ -35,7 +35,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     _check_on()
     try:
         address, begun = oidc.begin(_back(request))
-    except Failed as failed:
+    except SignInFailed as failed:
         return _failed(request, failed)
     response = redirect(address)
     response.set_cookie(
@@ -56,10 +56,10 @@ def done(request: HttpRequest) -> HttpResponse:
     try:
         begun, place = _from_cookie(request)
         if wait := limits.spend(limits.SIGN_IN_ADDRESS, audit.address_of(request)):
-            raise Failed("too many tries", f"Too many attempts. Try again in {wait:,} seconds.", 429)
+            raise SignInFailed("too many tries", f"Too many attempts. Try again in {wait:,} seconds.", 429)
         person = oidc.finish(begun, request.GET.dict(), _back(request))
         account, invitation = _account(request, person, place)
-    except Failed as failed:
+    except SignInFailed as failed:
         response = _failed(request, failed)
     else:
         login(request, account, backend=PASSWORDS)
@@ -80,8 +80,8 @@ def out(request: HttpRequest) -> HttpResponse:
         address = oidc.sign_out_address(request.build_absolute_uri(reverse("login")))
         if not address:
             sentence = f"{settings.OIDC_NAME} has no address for that: sign out on its own pages."
-            raise Failed("the provider has no end_session_endpoint", sentence, 404)
-    except Failed as failed:
+            raise SignInFailed("the provider has no end_session_endpoint", sentence, 404)
+    except SignInFailed as failed:
         return _failed(request, failed)
     return redirect(address)
 
@@ -109,27 +109,27 @@ def _from_cookie(request: HttpRequest) -> tuple[Begun, str]:
         state, nonce, verifier, place = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=THERE_SECONDS)
     except (signing.BadSignature, ValueError) as error:
         sentence = "This browser started no sign-in, or did so more than ten minutes ago. Start again."
-        raise Failed("no cookie of a begin", sentence) from error
+        raise SignInFailed("no cookie of a begin", sentence) from error
     return Begun(state, nonce, verifier), place
 
 
 def _account(request: HttpRequest, person: Person, place: str) -> tuple[Account, Invitation | None]:
-    """The account of a person, and the invitation by which it was made. Raises Failed."""
+    """The account of a person, and the invitation by which it was made. Raises SignInFailed."""
     account, invitation = identities.account_of(person), None
     if account is None:
         try:
             account, invitation = _new_account(request, person, _invited(place))
         except IntegrityError as error:  # the same person, or another of that name, a moment before
             sentence = "You, or someone with your name, signed in at the same moment. Try again."
-            raise Failed("two at the same moment", sentence) from error
+            raise SignInFailed("two at the same moment", sentence) from error
     if not account.is_active:
         sentence = "Your account is not active. Ask an owner of your project."
-        raise Failed(f"{account.name} is not active", sentence, 403, account.name)
+        raise SignInFailed(f"{account.name} is not active", sentence, 403, account.name)
     return account, invitation
 
 
 def _new_account(request: Any, person: Person, token: str) -> tuple[Account, Invitation | None]:
-    """By an invitation, for the account that is signed in here, or as a member of a domain. Raises Failed."""
+    """By an invitation, for the account that is signed in here, or as a member of a domain. Raises SignInFailed."""
     if token:
         return _by_invitation(request, person, token)
     if request.user.is_authenticated:
@@ -146,7 +146,7 @@ def _new_account(request: Any, person: Person, token: str) -> tuple[Account, Inv
         "with a password, sign in with that and connect the two on the page Account."
     )
     who = f"{person.name[:40]!r} ({person.subject[:60]} at {person.issuer[:60]})"
-    raise Failed(f"{who} has no account and no invitation", sentence, 403)
+    raise SignInFailed(f"{who} has no account and no invitation", sentence, 403)
 
 
 def _by_invitation(request: HttpRequest, person: Person, token: str) -> tuple[Account, Invitation]:
@@ -155,7 +155,7 @@ def _by_invitation(request: HttpRequest, person: Person, token: str) -> tuple[Ac
         account = None if invitation is None else _entering(person, invitation)
         if invitation is None or account is None or not invitations.use(invitation, account):
             sentence = "The invitation is unknown, has expired, or was used or revoked. Ask for another one."
-            raise Failed("an invitation that does not work", sentence, 404)
+            raise SignInFailed("an invitation that does not work", sentence, 404)
     if invitation.account is None:
         audit.note(request, "joined", f"{account.name} as {invitation.role}", invitation.project)
     else:
@@ -180,7 +180,7 @@ def _invited(place: str) -> str:
     return str(match.kwargs["token"]) if match.url_name == "join" else ""
 
 
-def _failed(request: HttpRequest, failed: Failed) -> HttpResponse:
+def _failed(request: HttpRequest, failed: SignInFailed) -> HttpResponse:
     log.warning("single sign-on: %s", failed)
     if failed.account:
         audit.note_failure(request, audit.INACTIVE, failed.account)

@@ -17,7 +17,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from inspector.accounts import audit, identities, invitations, limits, memberships, oidc
-from inspector.models import Account, Invitation, Project, Role
+from inspector.models import Account, AccountRole, Invitation, Project
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.account.forms import NewAccountForm, ProjectForm, SignInForm, attributes
 from inspector.pages.errors.views import plain
@@ -226,7 +226,7 @@ def new_project(request: HttpRequest) -> HttpResponse:
     slug = f"{slugify(name)[:40] or 'project'}-{get_random_string(6, 'abcdefghjkmnpqrstuvwxyz23456789')}"
     with transaction.atomic():
         project = Project.objects.create(slug=slug, name=name)
-        memberships.join(me, project, Role.OWNER)
+        memberships.join(me, project, AccountRole.OWNER)
     request.session[memberships.CHOSEN] = project.pk
     audit.note(request, "project made", name, project)
     return redirect("home")

@@ -16,7 +16,7 @@ from inspector.models import Session
 from inspector.pages.session.frame import frame
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.remedies import answer_rows
-from inspector.replays.avoiding import Answers, answers_of
+from inspector.replays.avoiding import AvoidanceAnswers, answers_of
 
 
 @require_GET
@@ -39,7 +39,7 @@ def session_avoid(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return render(request, "inspector/avoid/index.html", context)
 
 
-def _download(found: Answers) -> HttpResponse:
+def _download(found: AvoidanceAnswers) -> HttpResponse:
     body = msgspec.json.format(msgspec.json.encode(found))
     response = HttpResponse(body, content_type="application/json")
     response["Content-Disposition"] = 'attachment; filename="avoided.json"'

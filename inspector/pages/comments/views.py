@@ -17,11 +17,11 @@ from inspector.accounts import audit
 from inspector.models import Comment, Session
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.comments import writing
-from inspector.pages.comments.writing import Refused, Writer
+from inspector.pages.comments.writing import CommentRefused, CommentWriter
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import SIDES, frame
 from inspector.pages.shared import comments
-from inspector.pages.shared.comments import NAME_COOKIE, Place, named_place, place_of
+from inspector.pages.shared.comments import NAME_COOKIE, CommentPlace, named_place, place_of
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, parse_choice
 
@@ -38,7 +38,9 @@ def session_comments(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return _page(request, session_id, named_place(request.GET.dict()))
 
 
-def _page(request: HttpRequest, session_id: UUID, place: Place | None, status: int = 200, **more: Any) -> HttpResponse:
+def _page(
+    request: HttpRequest, session_id: UUID, place: CommentPlace | None, status: int = 200, **more: Any
+) -> HttpResponse:
     page, asked = frame(request, session_id), _here(request)
     if asked is not None:  # what is wrong is said where the form was
         place = named_place({name: str(value) for name, value in asked.items()})
@@ -70,7 +72,7 @@ def _page(request: HttpRequest, session_id: UUID, place: Place | None, status: i
     return render(request, "inspector/comments/index.html", context, status=status)
 
 
-def _missing(row: Session, place: Place) -> str:
+def _missing(row: Session, place: CommentPlace) -> str:
     """Says that the session does not have a place, else "". A place with comments is there: a session that was read
     again may lack it by now."""
     if comments.counts(row)[place]:
@@ -90,7 +92,7 @@ def _shown(show: str) -> Q:
     return Q(thread=None, resolved__isnull=is_open) | Q(thread__isnull=False, thread__resolved__isnull=is_open)
 
 
-def _part_url(row: Session, place: Place | None) -> str:
+def _part_url(row: Session, place: CommentPlace | None) -> str:
     """The reader of the part that is commented on."""
     if place is None or place.kind != comments.PART:
         return ""
@@ -101,7 +103,7 @@ def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:
     session, text = _session(request, session_id), request.POST.get("text", "")
     author, account = _author(request), getattr(request, "account", None)
     place, thread = named_place(request.POST.dict()), _thread(request, session)
-    writer = Writer(author, account, token=_token(request, text, place, thread))
+    writer = CommentWriter(author, account, token=_token(request, text, place, thread))
     try:
         if thread is not None:
             place = place_of(thread)
@@ -109,8 +111,8 @@ def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:
         elif place is not None:
             row = writing.add(session, place, text, writer)
         else:
-            raise Refused("A comment belongs to a step, a compaction or a part of a message: name one.")
-    except Refused as error:
+            raise CommentRefused("A comment belongs to a step, a compaction or a part of a message: name one.")
+    except CommentRefused as error:
         typed = {"error": str(error), "typed": text, "answers": thread.pk if thread else None}
         return _page(request, session_id, place, 422, **typed)
     response = _to(request, session, row)
@@ -119,7 +121,7 @@ def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return response
 
 
-def _token(request: HttpRequest, text: str, place: Place | None, thread: Comment | None) -> str:
+def _token(request: HttpRequest, text: str, place: CommentPlace | None, thread: Comment | None) -> str:
     """What the same form has that is sent twice: by a second click, or because its page is loaded again. With another
     text, the form of a page to which one went back is another sending."""
     given = request.POST.get("token", "")[:LONGEST_TOKEN]
@@ -163,7 +165,7 @@ def edit(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpResponse:
     text = request.POST.get("text", "")
     try:
         writing.change(row, text)
-    except Refused as error:
+    except CommentRefused as error:
         typed = text if text.strip() else row.text  # what is saved, where nothing was typed
         return _page(request, session_id, place_of(row), 422, error=str(error), typed=typed, edits=row.pk)
     return _to(request, session, row)
@@ -205,7 +207,7 @@ def _to(request: HttpRequest, session: Session, row: Comment) -> HttpResponse:
     return HttpResponseRedirect(f"{_url(request, session, place_of(row))}#comment-{row.pk}")
 
 
-def _url(request: HttpRequest, session: Session, place: Place) -> str:
+def _url(request: HttpRequest, session: Session, place: CommentPlace) -> str:
     """The page of a place under the settings that the page of the form had, or that the address of a permalink has."""
     query = request.GET
     if request.method == "POST":

@@ -10,30 +10,30 @@ from django.utils import timezone
 
 from inspector.models import Account, ApiKey, Comment, Session
 from inspector.models.accounts import LONGEST_NAME
-from inspector.pages.shared.comments import COMPACTION, LONGEST_TEXT, PART, Place
+from inspector.pages.shared.comments import COMPACTION, LONGEST_TEXT, PART, CommentPlace
 from inspector.storage import convert
 
 MOST_COMMENTS = 1_000  # of a session
 MOST_REPLIES = 50  # in a thread
 
 
-class Refused(Exception):
+class CommentRefused(Exception):
     """A comment that is not stored. The text is one sentence for a person."""
 
 
-class Missing(Refused):
+class Missing(CommentRefused):
     """A comment on a place that the session does not have."""
 
 
-class Full(Refused):
+class Full(CommentRefused):
     """One comment more than a session or a thread may have."""
 
 
-class Conflict(Exception):
+class CommentConflict(Exception):
     """What was sent before under the same token is another comment. The text is one sentence for a person."""
 
 
-class Writer(NamedTuple):
+class CommentWriter(NamedTuple):
     """Who writes: in team mode an account or a program's key. `token` is that of one sending, by which the same one is
     known when it is sent again; "" where it cannot be."""
 
@@ -52,18 +52,18 @@ class Writer(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """A typed text as it is stored. Raises Refused for an empty or too long one."""
+    """A typed text as it is stored. Raises CommentRefused for an empty or too long one."""
     plain = text.replace("\x00", "").replace("\r\n", "\n").encode("utf-8", "replace").decode().strip()
     if not plain:
-        raise Refused("A comment needs a text.")
+        raise CommentRefused("A comment needs a text.")
     if len(plain) > LONGEST_TEXT:
-        raise Refused(f"A comment has at most {LONGEST_TEXT:,} characters; this one has {len(plain):,}.")
+        raise CommentRefused(f"A comment has at most {LONGEST_TEXT:,} characters; this one has {len(plain):,}.")
     return plain
 
 
-def add(session: Session, place: Place, text: str, writer: Writer) -> Comment:
-    """Begin a thread; the comment that was stored before where the same form is sent again. Raises Refused, also for a
-    place that the session does not have, and Conflict."""
+def add(session: Session, place: CommentPlace, text: str, writer: CommentWriter) -> Comment:
+    """Begin a thread; the comment that was stored before where the same form is sent again. Raises CommentRefused,
+    also for a place that the session does not have, and CommentConflict."""
     plain = clean(text)
     if (earlier := _earlier(session, place, None, plain, writer)) is not None:
         return earlier
@@ -71,9 +71,9 @@ def add(session: Session, place: Place, text: str, writer: Writer) -> Comment:
     return _create(session, place, None, plain, writer)
 
 
-def answer(thread: Comment, text: str, writer: Writer) -> Comment:
-    """Answer in a thread, which is open again then; as `add`. Raises Refused and Conflict."""
-    plain, place = clean(text), Place(thread.place, thread.number, thread.part)
+def answer(thread: Comment, text: str, writer: CommentWriter) -> Comment:
+    """Answer in a thread, which is open again then; as `add`. Raises CommentRefused and CommentConflict."""
+    plain, place = clean(text), CommentPlace(thread.place, thread.number, thread.part)
     if (earlier := _earlier(thread.session, place, thread, plain, writer)) is not None:
         return earlier
     if thread.replies.count() >= MOST_REPLIES:
@@ -84,18 +84,20 @@ def answer(thread: Comment, text: str, writer: Writer) -> Comment:
     return row
 
 
-def _earlier(session: Session, place: Place, thread: Comment | None, text: str, writer: Writer) -> Comment | None:
-    """What the same sending has stored. Raises Conflict where that was another comment."""
+def _earlier(
+    session: Session, place: CommentPlace, thread: Comment | None, text: str, writer: CommentWriter
+) -> Comment | None:
+    """What the same sending has stored. Raises CommentConflict where that was another comment."""
     row = Comment.objects.in_session(session).filter(sent=writer.sent).first() if writer.token else None
     if row is None:
         return None
     is_same = row.edited is not None or row.text in (text, "")  # what became of it since does not count
     if not is_same or (row.place, row.number, row.part, row.thread) != (place.kind, place.number, place.part, thread):
-        raise Conflict("Another comment was sent with this token: each comment needs its own.")
+        raise CommentConflict("Another comment was sent with this token: each comment needs its own.")
     return row
 
 
-def _create(session: Session, place: Place, thread: Comment | None, text: str, writer: Writer) -> Comment:
+def _create(session: Session, place: CommentPlace, thread: Comment | None, text: str, writer: CommentWriter) -> Comment:
     comments = Comment.objects.in_session(session)
     if comments.count() >= MOST_COMMENTS:
         raise Full(f"A session has at most {MOST_COMMENTS:,} comments: delete some first.")
@@ -119,7 +121,7 @@ def _create(session: Session, place: Place, thread: Comment | None, text: str, w
 
 
 def change(comment: Comment, text: str) -> None:
-    """Replace the text. Raises Refused."""
+    """Replace the text. Raises CommentRefused."""
     plain = clean(text)
     if plain != comment.text:
         comment.text, comment.edited = plain, timezone.now()
@@ -148,7 +150,7 @@ def resolve(thread: Comment, by: str, *, is_resolved: bool) -> None:
     thread.save(update_fields=["resolved", "resolved_by"])
 
 
-def check_place(session: Session, place: Place) -> None:
+def check_place(session: Session, place: CommentPlace) -> None:
     """Raises Missing for a place that the session does not have."""
     if place.kind == PART:
         event = convert.load_some_events(session, [place.number]).get(place.number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, UNRECORDED, Bridge, Part
+from guard_core.bridge import FIXED, INSERTED, PROLOGUE, REPEATED, UNEXPLAINED, UNRECORDED, Bridge, BridgePart
 from guard_core.estimation.attribution import Attribution
 from guard_core.estimation.sharing import ASSUMED, ATTRIBUTION_SOURCES
 from guard_core.sessions import Provenance
@@ -78,7 +78,7 @@ def _end(word: str, step: int | None) -> str:
 
 def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[str, Any]:
     """Rows of the parts that hold anything, and their sums."""
-    shown = [part for part in bridge.parts if part != Part(part.name, 0, 0, 0, 0, 0)]
+    shown = [part for part in bridge.parts if part != BridgePart(part.name, 0, 0, 0, 0, 0)]
     total = [bridge.total(name) for name in ("before", "grown", "removed", "inserted", "unexplained", "after")]
     heads = (
         _end("before", bridge.before_step),
@@ -106,7 +106,7 @@ def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[s
     }
 
 
-def _name(bridge: Bridge, part: Part) -> str:
+def _name(bridge: Bridge, part: BridgePart) -> str:
     """A part as people call it. Less than nothing is the difference of two measures and no content."""
     if part.name == UNEXPLAINED and min(part.before, part.after) < 0:
         return LESS

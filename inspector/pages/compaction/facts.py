@@ -13,14 +13,14 @@ from guard_core.facts.across import (
     last_requests,
     open_work,
 )
-from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Snippet, State
+from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Snippet, SnippetState
 from guard_core.facts.proposals import MOST_DETAILS, named_in
 from guard_core.facts.searchable import text_of
 from guard_core.facts.texts import quotation, quotes
 from guard_core.facts.todos import todo_events
 from guard_core.quoting import readings
 from inspector.pages.compaction import presenter
-from inspector.pages.compaction.presenter import Compaction
+from inspector.pages.compaction.presenter import PageCompaction
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.parts import visible
@@ -32,10 +32,10 @@ from inspector.storage.snippets import occur_before
 ROWS = 20  # of the table; the page of facts has all
 QUOTED = 140  # characters of a text in it
 NAMED = 12  # names of the summary that are listed
-BADGES = {State.VERBATIM: "", State.GONE: "badge-overflow", **dict.fromkeys(UNSURE, "badge-outline")}
+BADGES = {SnippetState.VERBATIM: "", SnippetState.GONE: "badge-overflow", **dict.fromkeys(UNSURE, "badge-outline")}
 
 
-class Changes(NamedTuple):
+class FactChanges(NamedTuple):
     """What became of instructions and open work: all of them, those that are pointed out (made worse, or open), those
     that had left the context before, and those that are open."""
 
@@ -45,7 +45,7 @@ class Changes(NamedTuple):
     open_now: tuple[Snippet, ...]
 
 
-def changes_of(page: Frame, item: Compaction) -> Changes:
+def changes_of(page: Frame, item: PageCompaction) -> FactChanges:
     """What a compaction did to instructions and open work."""
     ledger, requests = page.analysis.ledger, last_requests(page.analysis.ledger, item.at)
     wanted = [*todo_events(ledger, item.at).tolist(), *requests]
@@ -57,10 +57,10 @@ def changes_of(page: Frame, item: Compaction) -> Changes:
     shown = [row for row in rows if row.is_worse or row.snippet in open_now]
     still_known = {row.snippet for row in rows}
     left = [snippet for snippet in search.snippets if snippet not in still_known]
-    return Changes(rows, shown, left, open_now)
+    return FactChanges(rows, shown, left, open_now)
 
 
-def facts_of(page: Frame, item: Compaction) -> dict[str, Any]:
+def facts_of(page: Frame, item: PageCompaction) -> dict[str, Any]:
     """The table of what changed for the worse and of open work, and sentences on the rest."""
     rows, shown, left, open_now = changes_of(page, item)
     return {
@@ -96,7 +96,7 @@ def row_of(row: Crossing) -> dict[str, Any]:
     }
 
 
-def _given_words(state: State) -> str:
+def _given_words(state: SnippetState) -> str:
     """Whether the summariser had a text."""
     if state in UNSURE:
         return "not known"
@@ -106,10 +106,10 @@ def _given_words(state: State) -> str:
 def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing]) -> list[str]:
     """How many rows are left out, and what the others have that are no worse than before."""
     rest = [row for row in rows if row not in shown]
-    held = {state: sum(row.after is state for row in rest) for state in State}
-    summarised = held[State.QUOTED] + held[State.PARAPHRASED]
+    held = {state: sum(row.after is state for row in rest) for state in SnippetState}
+    summarised = held[SnippetState.QUOTED] + held[SnippetState.PARAPHRASED]
     sentences = [f"{len(shown) - ROWS:,} more are on the page of facts."] if len(shown) > ROWS else []
-    if count := held[State.VERBATIM]:
+    if count := held[SnippetState.VERBATIM]:
         sentences.append(f"The words of {counted(count, 'other instruction')} are still there verbatim.")
     if summarised:
         verb = "is" if summarised == 1 else "are"
@@ -138,7 +138,7 @@ def _without_result(calls: int) -> list[str]:
     return [f"{counted(calls, 'tool call')} had no result yet."] if calls else []
 
 
-def _unsupported(page: Frame, item: Compaction) -> list[str]:
+def _unsupported(page: Frame, item: PageCompaction) -> list[str]:
     """What the summary names that no message before it and no earlier summary has. Nothing where the conversation
     began before the file: what was said there is not known."""
     texts = [
@@ -171,11 +171,11 @@ def _unsupported(page: Frame, item: Compaction) -> list[str]:
     return [f"Named in its summary, but in no message before it: {', '.join(missing[:NAMED])}{more}."]
 
 
-def _repeats(page: Frame, item: Compaction) -> frozenset[int]:
+def _repeats(page: Frame, item: PageCompaction) -> frozenset[int]:
     return page.analysis.ledger.repeated[item.place] if item.recorded else frozenset()
 
 
-def _earlier(page: Frame, item: Compaction) -> list[str]:
+def _earlier(page: Frame, item: PageCompaction) -> list[str]:
     """The texts of earlier summaries and of the system prompt, in their readings."""
     head = page.analysis.head
     before = head.compactions[: item.place] if item.recorded else ()

@@ -26,7 +26,7 @@ NOT_READABLE = "not readable"  # the kind of an inserted message without a text 
 
 
 @dataclass(frozen=True)
-class Compaction:
+class PageCompaction:
     """One compaction, recorded or replayed, in the same shape. `sent` is None where the recording does not hold it."""
 
     side: str  # recorded, replayed
@@ -51,11 +51,11 @@ class Compaction:
         return self.side == "recorded"
 
 
-def recorded_compaction(compactions: Sequence[RecordedCompaction], place: int, index: int, step: int) -> Compaction:
+def recorded_compaction(compactions: Sequence[RecordedCompaction], place: int, index: int, step: int) -> PageCompaction:
     """A compaction as the recording has it. What the summariser was sent is not in any recording format."""
     item = compactions[place]
     earlier = compactions[place - 1] if place else None
-    return Compaction(
+    return PageCompaction(
         side="recorded",
         index=index,
         place=place,
@@ -74,10 +74,10 @@ def recorded_compaction(compactions: Sequence[RecordedCompaction], place: int, i
     )
 
 
-def replayed_compaction(records: Sequence[CompactionRecord], index: int, at: int) -> Compaction:
+def replayed_compaction(records: Sequence[CompactionRecord], index: int, at: int) -> PageCompaction:
     """A compaction of a replay: all of it is known, none of it ever happened."""
     item = records[index]
-    return Compaction(
+    return PageCompaction(
         side="replayed",
         index=index,
         place=index,
@@ -94,7 +94,7 @@ def replayed_compaction(records: Sequence[CompactionRecord], index: int, at: int
     )
 
 
-def columns_of(item: Compaction) -> NDArray[np.int8]:
+def columns_of(item: PageCompaction) -> NDArray[np.int8]:
     """Per event of the log before the compaction: the bits BEFORE, SENT, AFTER."""
     bits = np.zeros(item.at, dtype=np.int8)
     views = ((item.before, BEFORE), (item.sent or (), SENT), (item.after, AFTER))
@@ -107,7 +107,7 @@ def columns_of(item: Compaction) -> NDArray[np.int8]:
     return bits
 
 
-def states_of(item: Compaction, bits: NDArray[np.int8], ledger: Ledger) -> NDArray[Any]:
+def states_of(item: PageCompaction, bits: NDArray[np.int8], ledger: Ledger) -> NDArray[Any]:
     """The fate of each event that the request held before: kept, rewritten, summarised, dropped; "" for the others."""
     states = np.full(len(bits), "", dtype="U12")
     held = (bits & BEFORE) > 0
@@ -145,7 +145,9 @@ def counts(states: NDArray[Any], attribution: Attribution) -> list[dict[str, Any
     return rows
 
 
-def inserted_texts(item: Compaction, prices: PriceList, repeated: frozenset[int] = frozenset()) -> list[dict[str, Any]]:
+def inserted_texts(
+    item: PageCompaction, prices: PriceList, repeated: frozenset[int] = frozenset()
+) -> list[dict[str, Any]]:
     """The messages after the compaction that the log does not hold: summaries, continuations, notes, and what a
     resumed history repeats (`repeated`)."""
     epoch = item.place if item.recorded else -1
@@ -179,14 +181,14 @@ def _kind_of(index: int, message: Event, text: str) -> str:
     return "model message" if index and message.role is Role.MODEL else "summary"
 
 
-def badges(item: Compaction) -> list[str]:
+def badges(item: PageCompaction) -> list[str]:
     """Its kind, who asked for it, and how sure it is that it happened."""
     kind = {"opaque": "summary not readable", "empty": "empty summary"}.get(item.kind, item.kind)
     trigger = _trigger(item) if item.recorded else ""
     return [text for text in (kind, trigger, item.evidence) if text]
 
 
-def _trigger(item: Compaction) -> str:
+def _trigger(item: PageCompaction) -> str:
     """Who asked for it, as counts have it, with the recorder's own word where that says more."""
     who = trigger_of(item.trigger)
     if who == UNKNOWN:
@@ -194,7 +196,7 @@ def _trigger(item: Compaction) -> str:
     return who if item.trigger.lower() in (who, "auto") else f"{who} ({item.trigger})"
 
 
-def sentence(item: Compaction) -> str:
+def sentence(item: PageCompaction) -> str:
     """How the compaction is known."""
     if not item.recorded:
         return "Replayed, not recorded."

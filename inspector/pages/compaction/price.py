@@ -11,7 +11,7 @@ from guard_core.outcomes.outcome import is_unpaid
 from guard_core.outcomes.payback import Payback
 from guard_core.outcomes.words import dollars, payback_words, usual_break_even
 from guard_core.sessions import Provenance
-from inspector.pages.compaction.presenter import Compaction
+from inspector.pages.compaction.presenter import PageCompaction
 from inspector.pages.shared.numbers import DASH, compaction_number, counted, step_number, tokens
 from inspector.replays.analysis import Analysis
 
@@ -19,7 +19,7 @@ MODELLED = Provenance.MODELLED.value
 LONGEST_EVEN = 10_000  # calls; more than that is never
 
 
-def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str]) -> dict[str, Any]:
+def price_of(analysis: Analysis, item: PageCompaction, step_url: Callable[[int], str]) -> dict[str, Any]:
     """The panel of the price. Where no call was made with a compaction it says so."""
     known = analysis.recorded_payback if item.recorded else analysis.replayed_payback
     price = next((one for one in known if one.index == item.index), None)
@@ -58,13 +58,13 @@ def price_of(analysis: Analysis, item: Compaction, step_url: Callable[[int], str
     }
 
 
-def _is_unknown(analysis: Analysis, item: Compaction) -> bool:
+def _is_unknown(analysis: Analysis, item: PageCompaction) -> bool:
     """Was there a call after a recorded compaction of which it is not known what it saved."""
     counted = analysis.facts.counts.compactions[item.index]
     return counted.step >= 0 and analysis.facts.is_price_unknown(counted)
 
 
-def _has_price_of(analysis: Analysis, price: Payback, item: Compaction) -> bool:
+def _has_price_of(analysis: Analysis, price: Payback, item: PageCompaction) -> bool:
     """Is this the price of a compaction, too, that another one followed before any call."""
     if item.recorded:
         return item.index in _replaced(analysis, price.index)
@@ -77,13 +77,13 @@ def _replaced(analysis: Analysis, index: int) -> list[int]:
     return [place for place, _ in facts.replaced_by(facts.counts.compactions[index])]
 
 
-def _replaced_words(analysis: Analysis, item: Compaction) -> list[str]:
+def _replaced_words(analysis: Analysis, item: PageCompaction) -> list[str]:
     """Which compactions the price includes, as no call was made between them and this one."""
     replaced = _replaced(analysis, item.index) if item.recorded else []
     return [f"This is the price of {compactions_words(replaced)}, too: no call came between."] if replaced else []
 
 
-def _sealed_words(analysis: Analysis, item: Compaction) -> list[str]:
+def _sealed_words(analysis: Analysis, item: PageCompaction) -> list[str]:
     """What the price lacks where the summary's own tokens are not known."""
     is_sealed = item.recorded and analysis.ledger.bases[item.place].is_sealed
     written = analysis.head.compactions[item.place].summariser if item.recorded else None
@@ -108,7 +108,7 @@ def _even(calls: float | None) -> str:
     return "never" if calls > LONGEST_EVEN else f"{calls:,.1f}"
 
 
-def _cache_words(analysis: Analysis, item: Compaction, step: int) -> list[str]:
+def _cache_words(analysis: Analysis, item: PageCompaction, step: int) -> list[str]:
     """What the provider reported of the first call, beside what was modelled."""
     if analysis.prices.caching == OFF:
         return ["The recording's agent used no cache, so none is modelled."]

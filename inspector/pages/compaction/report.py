@@ -14,7 +14,7 @@ from guard_core.report import TableReport
 from guard_core.report.tables import Value
 from guard_core.shares import per_cent
 from inspector.pages.compaction import facts
-from inspector.pages.compaction.sides import DOLLARS, SAVED, SHARE, CompactionSide, Row, figures_of
+from inspector.pages.compaction.sides import DOLLARS, SAVED, SHARE, CompactionFigures, CompactionSide, figures_of
 from inspector.pages.shared.attachments import attachment, csv_file
 from inspector.pages.shared.compared import beside, compared
 from inspector.pages.shared.numbers import step_number
@@ -99,11 +99,11 @@ def _named(side: CompactionSide, with_title: bool = False) -> str:
     return ", ".join(filter(None, (side.name, where, side.settings, title)))
 
 
-def _name(row: Row) -> str:
+def _name(row: CompactionFigures) -> str:
     return f"{row.name}, {'US dollars' if row.unit == DOLLARS else 'as a share'}" if row.unit else row.name
 
 
-def _sentences(sides: Sequence[CompactionSide], figures: Sequence[Row]) -> list[str]:
+def _sentences(sides: Sequence[CompactionSide], figures: Sequence[CompactionFigures]) -> list[str]:
     """How much each left, and what it saved where that is known of all."""
     letters = [side.letter for side in sides]
     left = next((row.values for row in figures if row.unit == SHARE), None)

@@ -14,7 +14,7 @@ from guard_core.bridge import Bridge
 from guard_core.windows.prices import UNIT
 from inspector.pages.compaction import presenter
 from inspector.pages.compaction.bridge import NAMES
-from inspector.pages.compaction.presenter import Compaction
+from inspector.pages.compaction.presenter import PageCompaction
 from inspector.pages.compaction.views import bridge_of, count_of, item_of, no_such
 from inspector.pages.session.frame import SIDES, Frame, frame_of
 from inspector.pages.shared.numbers import compaction_index, compaction_number
@@ -37,7 +37,7 @@ class CompactionSide(NamedTuple):
 
     letter: str
     page: Frame
-    item: Compaction
+    item: PageCompaction
 
     @property
     def url(self) -> str:
@@ -56,7 +56,7 @@ class CompactionSide(NamedTuple):
         return "" if self.item.recorded else self.page.choice.words()
 
 
-class Row(NamedTuple):
+class CompactionFigures(NamedTuple):
     """One figure of each compaction, None where it is not known: tokens, messages, an amount of money in the unit of
     `windows.prices`, or a share."""
 
@@ -122,10 +122,15 @@ def _settings(address: str) -> dict[str, str]:
     return dict(parse_qsl(query)) if query.count("&") < MOST_SETTINGS else {}
 
 
-def figures_of(sides: Sequence[CompactionSide]) -> list[Row]:
+def figures_of(sides: Sequence[CompactionSide]) -> list[CompactionFigures]:
     """Every figure of each compaction."""
     bridges = [bridge_of(side.page, side.item) for side in sides]
-    return [*_tokens(bridges), *_messages(sides), *_prices(sides), Row(REMAINING, list(map(_share, bridges)), SHARE)]
+    return [
+        *_tokens(bridges),
+        *_messages(sides),
+        *_prices(sides),
+        CompactionFigures(REMAINING, list(map(_share, bridges)), SHARE),
+    ]
 
 
 def _share(bridge: Bridge) -> float | None:
@@ -133,24 +138,24 @@ def _share(bridge: Bridge) -> float | None:
     return None if bridge.is_blind or not bridge.uncompacted else bridge.total("after") / bridge.uncompacted
 
 
-def _tokens(bridges: Sequence[Bridge]) -> list[Row]:
+def _tokens(bridges: Sequence[Bridge]) -> list[CompactionFigures]:
     """Prompt tokens: the requests around each, and what it took from each part and put in; they add up."""
     whole = [None if bridge.is_blind else bridge for bridge in bridges]
     return [
-        Row(
+        CompactionFigures(
             "last request before, tokens", [one.total("before") if one and one.before_source else None for one in whole]
         ),
-        Row("request without it, tokens", [None if one is None else one.uncompacted for one in whole]),
+        CompactionFigures("request without it, tokens", [None if one is None else one.uncompacted for one in whole]),
         *(
-            Row(
+            CompactionFigures(
                 f"removed: {title[:1].lower()}{title[1:]}, tokens",
                 [None if one is None else _removed(one, name) for one in whole],
             )
             for name, title in NAMES.items()
         ),
-        Row("inserted, tokens", [None if one.is_sealed else one.total("inserted") for one in bridges]),
-        Row("not explained by the file, tokens", [one.total("unexplained") for one in bridges]),
-        Row("first request after, tokens", [one.total("after") for one in bridges]),
+        CompactionFigures("inserted, tokens", [None if one.is_sealed else one.total("inserted") for one in bridges]),
+        CompactionFigures("not explained by the file, tokens", [one.total("unexplained") for one in bridges]),
+        CompactionFigures("first request after, tokens", [one.total("after") for one in bridges]),
     ]
 
 
@@ -158,17 +163,17 @@ def _removed(bridge: Bridge, name: str) -> int:
     return next((part.removed for part in bridge.parts if part.name == name), 0)
 
 
-def _messages(sides: Sequence[CompactionSide]) -> list[Row]:
+def _messages(sides: Sequence[CompactionSide]) -> list[CompactionFigures]:
     """How many messages met each fate."""
     columns = []
     for side in sides:
         ledger, item = side.page.analysis.ledger, side.item
         states = presenter.states_of(item, presenter.columns_of(item), ledger)
         columns.append({name: int((states == name).sum()) for name in (KEPT, REWRITTEN, SUMMARISED, DROPPED)})
-    return [Row(f"messages {name}", [column[name] for column in columns]) for name in columns[0]]
+    return [CompactionFigures(f"messages {name}", [column[name] for column in columns]) for name in columns[0]]
 
 
-def _prices(sides: Sequence[CompactionSide]) -> list[Row]:
+def _prices(sides: Sequence[CompactionSide]) -> list[CompactionFigures]:
     """What each cost at once and saved up to the next compaction, where its price is known."""
     known = []
     for side in sides:
@@ -177,6 +182,6 @@ def _prices(sides: Sequence[CompactionSide]) -> list[Row]:
         price = next((one for one in prices if one.index == side.item.index), None)
         known.append(price if analysis.prices.has_prices else None)
     return [
-        Row("cost at once", [None if one is None else one.paid for one in known], DOLLARS),
-        Row(SAVED, [None if one is None else one.saved for one in known], DOLLARS),
+        CompactionFigures("cost at once", [None if one is None else one.paid for one in known], DOLLARS),
+        CompactionFigures(SAVED, [None if one is None else one.saved for one in known], DOLLARS),
     ]

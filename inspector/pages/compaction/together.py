@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from guard_core.outcomes.words import dollars
 from inspector.pages.compaction import facts, presenter
 from inspector.pages.compaction.report import as_csv, as_json, report_of
-from inspector.pages.compaction.sides import DOLLARS, SHARE, CompactionSide, Row, figures_of, sides_of
+from inspector.pages.compaction.sides import DOLLARS, SHARE, CompactionFigures, CompactionSide, figures_of, sides_of
 from inspector.pages.compaction.views import count_of, item_of, no_such, texts_of
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import SIDES, Frame, frame
@@ -170,7 +170,7 @@ def _rows(sides: Sequence[CompactionSide]) -> list[dict[str, Any]]:
     return [_row(row) for row in figures_of(sides) if any(row.values) or row.unit == SHARE]
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: CompactionFigures) -> dict[str, Any]:
     first, *others = row.values
     return {
         "name": row.name,
@@ -187,7 +187,7 @@ def _shown(unit: str, value: float | None) -> str:
     return ("−" if value < 0 else "") + (dollars(int(abs(value))) if unit == DOLLARS else f"{abs(value):,}")
 
 
-def _difference(row: Row, value: float | None) -> str:
+def _difference(row: CompactionFigures, value: float | None) -> str:
     first = row.values[0]
     if value is None or first is None:
         return ""

@@ -23,11 +23,11 @@ from inspector.pages.compaction import bridge as bridges
 from inspector.pages.compaction import facts, presenter
 from inspector.pages.compaction import price as prices
 from inspector.pages.compaction.bridge import ATTRIBUTED
-from inspector.pages.compaction.presenter import Compaction
+from inspector.pages.compaction.presenter import PageCompaction
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import Frame, frame, number
 from inspector.pages.shared import comments, requests
-from inspector.pages.shared.comments import Place
+from inspector.pages.shared.comments import CommentPlace
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import (
     compaction_index,
@@ -87,7 +87,7 @@ def no_such(side: str, count: int) -> str:
     return f"{which} {counted(count, 'compaction')}, numbered from 1." if count else f"{which} no compaction."
 
 
-def item_of(page: Frame, side: str, index: int) -> Compaction:
+def item_of(page: Frame, side: str, index: int) -> PageCompaction:
     """The compaction of a side with this index."""
     analysis = page.analysis
     if side == "replayed":
@@ -100,7 +100,7 @@ def item_of(page: Frame, side: str, index: int) -> Compaction:
     return presenter.recorded_compaction(analysis.head.compactions, counted.place, index, step)
 
 
-def _head(page: Frame, item: Compaction) -> dict[str, Any]:
+def _head(page: Frame, item: PageCompaction) -> dict[str, Any]:
     analysis, index, total = page.analysis, item.index, count_of(page, item.side)
     side = "" if item.recorded else "replayed"
     states = presenter.states_of(item, presenter.columns_of(item), analysis.ledger)
@@ -128,7 +128,7 @@ def _head(page: Frame, item: Compaction) -> dict[str, Any]:
     }
 
 
-def _step_words(page: Frame, item: Compaction) -> str:
+def _step_words(page: Frame, item: PageCompaction) -> str:
     """The step that the page of a compaction leads to; of one that no call followed that is the last one before it."""
     if not page.count:
         return ""
@@ -137,14 +137,14 @@ def _step_words(page: Frame, item: Compaction) -> str:
     return f"After s{number}, the last" if is_behind else f"S{number}"
 
 
-def _comments(page: Frame, item: Compaction) -> dict[str, Any]:
+def _comments(page: Frame, item: PageCompaction) -> dict[str, Any]:
     """Comments of a recorded compaction; one of a replay exists only under its settings, and has none."""
     if not item.recorded:
         return {}
-    return comments.panel(page.request, page.row, Place(comments.COMPACTION, item.index), page.choice)
+    return comments.panel(page.request, page.row, CommentPlace(comments.COMPACTION, item.index), page.choice)
 
 
-def _share_url(page: Frame, item: Compaction) -> str:
+def _share_url(page: Frame, item: PageCompaction) -> str:
     """The form that shares this compaction alone, or the report with it in full; a replayed one with its replay."""
     number = compaction_number(item.index)
     if item.recorded:
@@ -153,7 +153,7 @@ def _share_url(page: Frame, item: Compaction) -> str:
     return page.paths["share"] + query
 
 
-def _own(page: Frame, item: Compaction) -> dict[str, str]:
+def _own(page: Frame, item: PageCompaction) -> dict[str, str]:
     """What the rule of the recording's agent says of a recorded compaction; empty where it is not known."""
     explanation = page.analysis.facts.explanation
     explained = next((each for each in explanation.compactions if each.place == item.place), None)
@@ -167,7 +167,7 @@ def _own(page: Frame, item: Compaction) -> dict[str, str]:
     return {"words": words, "url": page.paths["rule"] + page.choice.query(at=at)}
 
 
-def bridge_of(page: Frame, item: Compaction) -> Bridge:
+def bridge_of(page: Frame, item: PageCompaction) -> Bridge:
     """From the last request before it to the first one after it, in prompt tokens."""
     analysis = page.analysis
     if item.recorded:
@@ -175,7 +175,7 @@ def bridge_of(page: Frame, item: Compaction) -> Bridge:
     return replayed_bridge(analysis.ledger, analysis.attribution, analysis.facts.usage, analysis.replayed, item.index)
 
 
-def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
+def _bridge(page: Frame, item: PageCompaction) -> dict[str, Any]:
     """The same in words, as a table and as a picture."""
     analysis, bridge = page.analysis, bridge_of(page, item)
     return {
@@ -193,12 +193,12 @@ def _bridge(page: Frame, item: Compaction) -> dict[str, Any]:
     }
 
 
-def _is_replaced(page: Frame, item: Compaction) -> bool:
+def _is_replaced(page: Frame, item: PageCompaction) -> bool:
     """Did another compaction come before any call was made with this one."""
     return item.recorded and bool((page.analysis.ledger.steps["epoch"] > item.place).any())
 
 
-def _sentences(page: Frame, item: Compaction) -> list[str]:
+def _sentences(page: Frame, item: PageCompaction) -> list[str]:
     """How it is known, and what a policy decided it by, which is another count than that of the table."""
     sentences = [presenter.sentence(item), *map(presenter.note_sentence, item.notes)]
     if not item.recorded:
@@ -220,7 +220,7 @@ def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
     ]
 
 
-def texts_of(page: Frame, item: Compaction) -> list[dict[str, Any]]:
+def texts_of(page: Frame, item: PageCompaction) -> list[dict[str, Any]]:
     """The messages that replace what is gone, each cut unless the address asks for all of it."""
     length = WHOLE_TEXT if page.request.GET.get("text") == "all" else SHOWN_TEXT
     shown = []
@@ -242,7 +242,7 @@ def _no_text(kind: str, size: int, recorded: bool) -> str:
     return f"Only the size of this {kind} is modelled: {size:,} bytes. A replay calls no model."
 
 
-def _prompt(page: Frame, item: Compaction) -> dict[str, Any]:
+def _prompt(page: Frame, item: PageCompaction) -> dict[str, Any]:
     """What the summariser was sent: written out for a replay, named as a gap for a recording."""
     if item.sent is None:
         return {"note": "Not recorded: this format does not store what was sent to the summariser."}
@@ -272,7 +272,7 @@ def _messages(page: Frame, view: View) -> list[Event]:
     return [event for event in picked if event is not None]
 
 
-def _unseen(page: Frame, item: Compaction, states: Any) -> str:
+def _unseen(page: Frame, item: PageCompaction, states: Any) -> str:
     """What the summariser was not shown, in words; "" where none was asked."""
     if item.sent is None:
         return "Unknown: the recording does not say what the summariser was not shown."
@@ -292,7 +292,7 @@ def _unseen(page: Frame, item: Compaction, states: Any) -> str:
     return " ".join([*sentences, *(f"Parts of messages: {words}." for words in cut)])
 
 
-def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
+def _rows(page: Frame, item: PageCompaction) -> dict[str, Any]:
     """A window of the three columns, of one fate or of all."""
     bits = presenter.columns_of(item)
     states = presenter.states_of(item, bits, page.analysis.ledger)
@@ -313,7 +313,9 @@ def _rows(page: Frame, item: Compaction) -> dict[str, Any]:
     }
 
 
-def _row(page: Frame, item: Compaction, seq: int, events: dict[int, Event], state: str, bits: int) -> dict[str, Any]:
+def _row(
+    page: Frame, item: PageCompaction, seq: int, events: dict[int, Event], state: str, bits: int
+) -> dict[str, Any]:
     analysis = page.analysis
     shown = None if item.sent is None else _shown(page, item.sent, seq)
     row = presenter.row(seq, events.get(seq), state, bits, analysis.ledger, analysis.attribution, shown)
@@ -333,7 +335,7 @@ def _shown(page: Frame, sent: View, seq: int) -> int:
     return int(prefix[seq + 1] - prefix[seq])
 
 
-def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:
+def _inserted_rows(page: Frame, item: PageCompaction) -> list[dict[str, Any]]:
     """The messages that are not in the log come first: they are what is new."""
     return [
         {
@@ -351,12 +353,12 @@ def _inserted_rows(page: Frame, item: Compaction) -> list[dict[str, Any]]:
     ]
 
 
-def _repeated(page: Frame, item: Compaction) -> frozenset[int]:
+def _repeated(page: Frame, item: PageCompaction) -> frozenset[int]:
     """Which of a recorded compaction's inserted messages repeat the log."""
     return page.analysis.ledger.repeated[item.place] if item.recorded else frozenset()
 
 
-def _tabs(page: Frame, item: Compaction, states: Any, show: str) -> list[dict[str, Any]]:
+def _tabs(page: Frame, item: PageCompaction, states: Any, show: str) -> list[dict[str, Any]]:
     whole = int(np.count_nonzero(states != ""))
     tabs = [{"label": f"all {whole:,}", "url": page.compaction_url(item.index, item.side), "current": not show}]
     for fate in FATES:
@@ -369,7 +371,7 @@ def _tabs(page: Frame, item: Compaction, states: Any, show: str) -> list[dict[st
     return tabs
 
 
-def _window(page: Frame, item: Compaction, show: str, start: int, shown: int, whole: int) -> dict[str, str]:
+def _window(page: Frame, item: PageCompaction, show: str, start: int, shown: int, whole: int) -> dict[str, str]:
     def url(first: int) -> str:
         return page.compaction_url(item.index, item.side, show=show, **{"from": message_number(first) if first else ""})
 

@@ -12,7 +12,7 @@ from guard_core.ledger import Ints
 from inspector.figures import theme
 from inspector.figures.paths import Box
 from inspector.figures.picture import HEIGHT as PICTURE_HEIGHT
-from inspector.figures.picture import POINTS, WIDTH, Path, Picture, axis_words, step_words
+from inspector.figures.picture import POINTS, WIDTH, Picture, PicturePath, axis_words, step_words
 from inspector.figures.timeline import NO_STEPS
 from inspector.pages.shared.numbers import step_number
 
@@ -76,9 +76,9 @@ def comparison_picture(lines: Sequence[SideLine], parts_at: int | None) -> Pictu
             continue
         tokens = line.tokens.astype(np.float64)
         shown = kept_steps([tokens], line.fired, NO_STEPS, 0, len(tokens), POINTS)
-        paths.append(Path(kind, box.line(shown, tokens), line.name))
-        paths.append(Path(f"{kind} picture-marks", box.dots(line.fired, tokens), f"{line.name[:1]}: compaction"))
-    parting = Path(
+        paths.append(PicturePath(kind, box.line(shown, tokens), line.name))
+        paths.append(PicturePath(f"{kind} picture-marks", box.dots(line.fired, tokens), f"{line.name[:1]}: compaction"))
+    parting = PicturePath(
         "window", "" if parts_at is None else f"M{box.x(parts_at)} 0V{PICTURE_HEIGHT}", "where A and B diverge"
     )
     drawn = tuple(path for path in (*paths, parting) if path.d)

@@ -14,13 +14,13 @@ from django.urls import reverse
 
 from guard_core.findings import NEAR_MISS_SHARE, Case
 from guard_core.ledger import Ints
-from guard_core.windows.call_windows import Judged, windows_words
+from guard_core.windows.call_windows import WindowWarning, windows_words
 from inspector.models import Event, Project, Session
 from inspector.pages.shared.numbers import step_number
 from inspector.pages.shared.parts import in_order
 from inspector.replays.analysis import Analysis, ReplayUnderWay, analyse
 from inspector.replays.choice import Choice, parse_choice
-from inspector.replays.processes import AT_ONCE, State
+from inspector.replays.processes import AT_ONCE, ProcessState
 
 MOST_SIDES = 4
 LONGEST_SIDE = 600  # characters of one parameter that are read
@@ -28,7 +28,7 @@ EVENTS_AT_ONCE = 2_000  # compared in one query
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AddressedSide:
     """One side as an address names it: a session, and settings where a replay is meant."""
 
     row: Session
@@ -41,9 +41,9 @@ class Wanted:
         return f"{self.row.pk}{self.choice.query()}" + ("?" if self.is_replay and not self.choice.query() else "")
 
 
-def wanted(project: Project, texts: Sequence[str]) -> tuple[list[Wanted], list[str]]:
+def wanted(project: Project, texts: Sequence[str]) -> tuple[list[AddressedSide], list[str]]:
     """The sides of an address, each `SESSION` (the recording) or `SESSION?policy=…` (a replay), and what is wrong."""
-    sides: list[Wanted] = []
+    sides: list[AddressedSide] = []
     errors: list[str] = []
     for number, text in enumerate(texts[:MOST_SIDES], 1):
         name, sign, query = text[:LONGEST_SIDE].partition("?")
@@ -53,7 +53,7 @@ def wanted(project: Project, texts: Sequence[str]) -> tuple[list[Wanted], list[s
             continue
         choice, wrong = parse_choice(dict(parse_qsl(query, max_num_fields=40)) if query.count("&") < 40 else {})
         errors += [f"Side {number}: {words}" for words in wrong.values()]
-        sides.append(Wanted(row, choice, bool(sign)))
+        sides.append(AddressedSide(row, choice, bool(sign)))
     if len(texts) > MOST_SIDES:
         errors.append(f"At most {MOST_SIDES} are compared; the others are left out.")
     return sides, errors
@@ -73,7 +73,7 @@ def named_session(project: Project, name: str) -> Session | None:
 class ComparedSide:
     """One side, computed. `name` is what tables call it, `label` the chart."""
 
-    wanted: Wanted
+    wanted: AddressedSide
     analysis: Analysis
     letter: str
 
@@ -139,7 +139,9 @@ class ComparedSide:
     @property
     def windows(self) -> str:
         """Which window judges what where its calls have several, else ""."""
-        return windows_words(self.case.call_windows, Judged.REPLAY if self.is_replay else Judged.RECORDING)
+        return windows_words(
+            self.case.call_windows, WindowWarning.REPLAY if self.is_replay else WindowWarning.RECORDING
+        )
 
     @property
     def fill(self) -> float | None:
@@ -162,7 +164,7 @@ class ComparedSide:
         }
 
 
-def computed(sides: Sequence[Wanted]) -> list[ComparedSide]:
+def computed(sides: Sequence[AddressedSide]) -> list[ComparedSide]:
     """The sides with their analyses. Raises as `analyse`, for one that is not replayed yet as long as there is one; as
     many as run at a time are begun."""
     known, long = [], []
@@ -174,7 +176,7 @@ def computed(sides: Sequence[Wanted]) -> list[ComparedSide]:
             if len(long) == AT_ONCE:
                 break
     if long:
-        raise next((item for item in long if item.replay.state is not State.READY), long[0])
+        raise next((item for item in long if item.replay.state is not ProcessState.READY), long[0])
     return known
 
 

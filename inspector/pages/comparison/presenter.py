@@ -18,14 +18,14 @@ from inspector.figures.sparkline import Trend, sparkline, words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import DASH, counted, percent, short, signed, step_number, tokens
 from inspector.replays.choice import Choice
-from inspector.replays.comparing import Comparison, PolicyRow
+from inspector.replays.comparing import PolicyComparison, PolicyRow
 
 LONG_NOTE = 24  # characters; longer remarks go over several lines
 SHOWN_CYCLES = 12  # of clearing tool results, in a sentence
 Value = int | float | str | None
 
 
-class Cell(NamedTuple):
+class ComparisonCell(NamedTuple):
     """What a cell shows: a figure, a smaller remark, and whether it is bad."""
 
     text: str
@@ -41,75 +41,83 @@ class PolicyColumn:
     head: str
     help: str
     value: Callable[[PolicyOutcome], Value]
-    cell: Callable[[PolicyOutcome], Cell]
+    cell: Callable[[PolicyOutcome], ComparisonCell]
 
 
-def _compactions(row: PolicyOutcome) -> Cell:
+def _compactions(row: PolicyOutcome) -> ComparisonCell:
     calls = row.costs.summariser_calls
-    return Cell(tokens(row.compactions), counted(calls, "summary", "summaries") if calls != row.compactions else "")
+    return ComparisonCell(
+        tokens(row.compactions), counted(calls, "summary", "summaries") if calls != row.compactions else ""
+    )
 
 
-def _overflows(row: PolicyOutcome) -> Cell:
-    return Cell(tokens(row.overflows), f"{row.refused:,} made smaller" if row.refused else "", row.overflows > 0)
+def _overflows(row: PolicyOutcome) -> ComparisonCell:
+    return ComparisonCell(
+        tokens(row.overflows), f"{row.refused:,} made smaller" if row.refused else "", row.overflows > 0
+    )
 
 
-def _held(row: PolicyOutcome) -> Cell:
-    return Cell(tokens(sum(row.held.values())), "; ".join(f"{why} ({count:,})" for why, count in row.held.items()))
+def _held(row: PolicyOutcome) -> ComparisonCell:
+    return ComparisonCell(
+        tokens(sum(row.held.values())), "; ".join(f"{why} ({count:,})" for why, count in row.held.items())
+    )
 
 
-def _peak(row: PolicyOutcome) -> Cell:
-    return Cell(percent(row.peak, row.window), f"step {step_number(row.peak_step):,}" if row.peak_step >= 0 else "")
+def _peak(row: PolicyOutcome) -> ComparisonCell:
+    return ComparisonCell(
+        percent(row.peak, row.window), f"step {step_number(row.peak_step):,}" if row.peak_step >= 0 else ""
+    )
 
 
-def _room(row: PolicyOutcome) -> Cell:
+def _room(row: PolicyOutcome) -> ComparisonCell:
     if row.least_room is None:
-        return Cell(DASH)
+        return ComparisonCell(DASH)
     stuck = f"made no room at cycle {row.stuck + 1:,}" if row.stuck >= 0 else ""
-    return Cell(short(row.least_room) if row.least_room > 0 else "none", stuck, row.stuck >= 0)
+    return ComparisonCell(short(row.least_room) if row.least_room > 0 else "none", stuck, row.stuck >= 0)
 
 
-def _cached(row: PolicyOutcome) -> Cell:
+def _cached(row: PolicyOutcome) -> ComparisonCell:
     reported = row.reported
     note = "" if reported is None else f"reported {percent(reported.read, reported.prompt, 1)}"
-    return Cell(percent(row.costs.read, row.costs.prompt, 1), note)
+    return ComparisonCell(percent(row.costs.read, row.costs.prompt, 1), note)
 
 
-def _summariser(row: PolicyOutcome) -> Cell:
+def _summariser(row: PolicyOutcome) -> ComparisonCell:
     costs = row.costs
     if not costs.summariser_calls:
-        return Cell(DASH)
-    return Cell(short(costs.summariser_prompt), f"+ {short(costs.summariser_output)} written")
+        return ComparisonCell(DASH)
+    return ComparisonCell(short(costs.summariser_prompt), f"+ {short(costs.summariser_output)} written")
 
 
-def _cost(row: PolicyOutcome) -> Cell:
+def _cost(row: PolicyOutcome) -> ComparisonCell:
     if row.costs.total is None:
-        return Cell("unknown")
+        return ComparisonCell("unknown")
     reported = row.reported
     note = "" if reported is None or reported.total is None else f"reported {dollars(reported.total)}"
-    return Cell(dollars(row.costs.total), note)
+    return ComparisonCell(dollars(row.costs.total), note)
 
 
-def _unpaid(row: PolicyOutcome) -> Cell:
+def _unpaid(row: PolicyOutcome) -> ComparisonCell:
     if row.costs.total is None:
-        return Cell(DASH)
+        return ComparisonCell(DASH)
     note = f"net {dollars(row.saved - row.paid)} saved" if row.cycle_count else ""
-    return Cell(tokens(row.unpaid), note, row.unpaid > 0)
+    return ComparisonCell(tokens(row.unpaid), note, row.unpaid > 0)
 
 
-def _requests(row: PolicyOutcome) -> Cell:
+def _requests(row: PolicyOutcome) -> ComparisonCell:
     losses = row.losses
-    return Cell(tokens(losses.requests_dropped), f"of {losses.requests:,}")
+    return ComparisonCell(tokens(losses.requests_dropped), f"of {losses.requests:,}")
 
 
-def _rules(row: PolicyOutcome) -> Cell:
+def _rules(row: PolicyOutcome) -> ComparisonCell:
     losses = row.losses
     if losses.rules <= 0:
-        return Cell(DASH, "none stated" if losses.rules == 0 else "")
-    return Cell(tokens(losses.rules_gone), f"of {losses.rules:,}")
+        return ComparisonCell(DASH, "none stated" if losses.rules == 0 else "")
+    return ComparisonCell(tokens(losses.rules_gone), f"of {losses.rules:,}")
 
 
-def _parted(row: PolicyOutcome) -> Cell:
-    return Cell(tokens(row.losses.parted_steps), "", row.losses.parted_steps > 0)
+def _parted(row: PolicyOutcome) -> ComparisonCell:
+    return ComparisonCell(tokens(row.losses.parted_steps), "", row.losses.parted_steps > 0)
 
 
 COLUMNS = (
@@ -120,7 +128,7 @@ COLUMNS = (
         "Near misses",
         f"times the request rose above {NEAR_MISS_SHARE:.0%} of the window",
         lambda row: row.near_misses,
-        lambda row: Cell(tokens(row.near_misses)),
+        lambda row: ComparisonCell(tokens(row.near_misses)),
     ),
     PolicyColumn("peak", "Peak", "the largest request, of the window", lambda row: row.peak, _peak),
     PolicyColumn(
@@ -153,7 +161,7 @@ COLUMNS = (
         "Prompt tokens",
         "of all calls",
         lambda row: row.costs.prompt,
-        lambda row: Cell(short(row.costs.prompt), "recorded" if row.side == RECORDED else "modelled"),
+        lambda row: ComparisonCell(short(row.costs.prompt), "recorded" if row.side == RECORDED else "modelled"),
     ),
     PolicyColumn(
         "cached", "From cache", "share of them that the provider's cache gave", lambda row: row.costs.read, _cached
@@ -163,7 +171,7 @@ COLUMNS = (
         "Not cached",
         "prompt tokens that the provider's cache did not hold",
         lambda row: row.costs.uncached,
-        lambda row: Cell(short(row.costs.uncached)),
+        lambda row: ComparisonCell(short(row.costs.uncached)),
     ),
     PolicyColumn(
         "summariser",
@@ -239,7 +247,7 @@ def headings(view: str, order: Order, address: Callable[[str], str]) -> list[dic
     return cells
 
 
-def ordered(compared: Comparison, order: Order) -> list[PolicyRow]:
+def ordered(compared: PolicyComparison, order: Order) -> list[PolicyRow]:
     """The policies in the order that was asked for; those without a value last."""
     policies = [row for row in compared.rows if row.policy]
     if order.column is not None:
@@ -247,7 +255,7 @@ def ordered(compared: Comparison, order: Order) -> list[PolicyRow]:
     return policies
 
 
-def rows(compared: Comparison, policies: Sequence[PolicyRow], view: str, page: Frame) -> list[dict[str, Any]]:
+def rows(compared: PolicyComparison, policies: Sequence[PolicyRow], view: str, page: Frame) -> list[dict[str, Any]]:
     """The recording on top, then these policies, with the columns of a view."""
     recording = [row for row in compared.rows if not row.policy]
     return [_row(row, view, page) for row in (*recording, *policies)]
@@ -301,7 +309,7 @@ def _picture(shown: Trend | None, row: PolicyOutcome) -> dict[str, Any] | None:
     return {**sparkline(shown).context, "words": words(shown, row.steps, row.peak, steps)}
 
 
-def headline(compared: Comparison) -> str:
+def headline(compared: PolicyComparison) -> str:
     """What the comparison says first: who stays within the window, and who of those is the cheapest."""
     policies = [row for row in compared.rows if row.policy and row.outcome]
     fitting = [row for row in policies if row.outcome and _fits(row.outcome, compared)]
@@ -329,7 +337,7 @@ def headline(compared: Comparison) -> str:
     return f"{text}. The recording: {theirs}, with its cache modelled alike."
 
 
-def _fits(row: PolicyOutcome, compared: Comparison) -> bool:
+def _fits(row: PolicyOutcome, compared: PolicyComparison) -> bool:
     """Is every request within the window. Where an answered prompt disproves it none counts as an overflow, and some
     may be larger all the same."""
     return not row.overflows and (len(compared.windows) > 1 or row.peak <= compared.window)
@@ -341,7 +349,7 @@ def _price(row: PolicyOutcome | None) -> tuple[bool, int]:
     return total is None, row.costs.prompt if total is None else total
 
 
-def floor(compared: Comparison, page: Frame) -> dict[str, Any] | None:
+def floor(compared: PolicyComparison, page: Frame) -> dict[str, Any] | None:
     """What clearing tool results alone would free, cycle by cycle."""
     if not compared.floor:
         return None
@@ -367,7 +375,7 @@ def _cycle(number: int, cycle: Cycle, page: Frame) -> dict[str, Any]:
     }
 
 
-def sheet(compared: Comparison) -> list[list[Value]]:
+def sheet(compared: PolicyComparison) -> list[list[Value]]:
     """The table for a spreadsheet: plain values, money in US dollars."""
     lines: list[list[Value]] = [["policy", "profile", *(column.key for column in COLUMNS), "remark"]]
     doubt = f"figures of tokens are {compared.counted_in}" if compared.counted_in else ""
@@ -382,7 +390,7 @@ def _plain(column: PolicyColumn, row: PolicyOutcome) -> Value:
     return value / UNIT / 1_000_000 if column.key == "cost" and isinstance(value, int) else value
 
 
-def plain(compared: Comparison) -> dict[str, Any]:
+def plain(compared: PolicyComparison) -> dict[str, Any]:
     """The comparison as plain values; steps count from 0, money is in millionths of a millionth of a dollar."""
     values: dict[str, Any] = msgspec.to_builtins(compared)
     rows = [{name: value for name, value in row.items() if name != "trend"} for row in values["rows"]]

@@ -18,7 +18,7 @@ from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.paging import pager
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import parse_choice
-from inspector.replays.comparing import Comparison, comparison_of
+from inspector.replays.comparing import PolicyComparison, comparison_of
 
 ROWS = 30  # of policies that a page shows: under 1,000 elements
 ALL = "all"  # of `profiles` in an address: each profile has a row
@@ -71,7 +71,7 @@ def session_policies(request: HttpRequest, session_id: UUID) -> HttpResponse:
     )
 
 
-def _download(compared: Comparison, wanted: str) -> HttpResponse:
+def _download(compared: PolicyComparison, wanted: str) -> HttpResponse:
     if wanted == "json":
         return JsonResponse(present.plain(compared))
     response = HttpResponse(content_type="text/csv; charset=utf-8")

@@ -46,7 +46,7 @@ HTTP = """curl http://127.0.0.1:8000/api/v1/sessions/my-session/events -H 'Conte
 """
 
 
-class Way(NamedTuple):
+class ConnectionWay(NamedTuple):
     """One way in which sessions come in: `anchor` for addresses, `lines` to copy, `notes` below them."""
 
     anchor: str
@@ -56,14 +56,14 @@ class Way(NamedTuple):
     notes: str
 
 
-def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
+def ways(origin: str, command: str, *, has_keys: bool) -> list[ConnectionWay]:
     """The ways to this server, the easiest first. `command` runs the command line; `has_keys`: programs need a key."""
     key = f"INSPECTOR_KEY={KEY} " if has_keys else ""
     header = f" \\\n  -H 'Authorization: Bearer {KEY}'" if has_keys else ""
     headers = f"export OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}\n" if has_keys else ""
     client_arguments = f'key="{KEY}", spool=' if has_keys else "spool="
     at_any_address = (
-        Way(
+        ConnectionWay(
             "watch",
             "Session files, as agents write them",
             "Sends the sessions that Claude Code, Codex, Gemini CLI, pi and others store on the machine "
@@ -73,7 +73,7 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "Half-written lines wait until they are complete; if the server cannot be reached, the command "
             "tries again.",
         ),
-        Way(
+        ConnectionWay(
             "capture",
             "Requests, as an agent sends them",
             "Runs the agent behind a proxy on its own machine, which records system prompt, tool schemas and requests "
@@ -83,7 +83,7 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "By name: claude, codex, gemini, opencode, pi, aider. Any other program has to read ANTHROPIC_BASE_URL or "
             "OPENAI_BASE_URL. Headers, and with them keys, are not stored.",
         ),
-        Way(
+        ConnectionWay(
             "otel",
             "OpenTelemetry",
             "For programs instrumented by the GenAI conventions or OpenInference: set this where they start.",
@@ -91,21 +91,21 @@ def ways(origin: str, command: str, *, has_keys: bool) -> list[Way]:
             "Messages are shown where the instrumentation records their content, in spans or in log records. Other log "
             "records are not stored.",
         ),
-        Way(
+        ConnectionWay(
             "loop",
             "A loop of your own, in Python",
             "“task” and “complete” are your own: the request, and the function that calls the model.",
             LOOP.replace("spool=", client_arguments),
             "A server that cannot be reached never stops or delays the agent; unsent lines wait in the folder spool.",
         ),
-        Way(
+        ConnectionWay(
             "adk",
             "Google ADK",
             "A plugin guards agents, or only watches them. “agent” is your own root agent.",
             ADK.replace("spool=", client_arguments),
             "It needs the extra adk of the package.",
         ),
-        Way(
+        ConnectionWay(
             "http",
             "Any other language",
             "Lines are numbered from 0 and stored once; the next batch has the number of its first line in “first”. "

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from guard_core.context.filling import ContextFilling
-from guard_core.context.growth import Growth, largest_growth
+from guard_core.context.growth import LargestGrowth, largest_growth
 from guard_core.context.report import class_label, name_of, shown_steps
-from guard_core.context.tool_use import ToolUse, tool_uses
+from guard_core.context.tool_use import ToolUsage, tool_uses
 from guard_core.decimation import DENSE, edge_steps
 from guard_core.events import Event
 from guard_core.ledger import Ints
@@ -30,13 +30,13 @@ class Prepared:
     """The filling of one side, its tools with their names, and the areas of the chart."""
 
     filling: ContextFilling
-    uses: tuple[ToolUse, ...]
+    uses: tuple[ToolUsage, ...]
     names: dict[int, str]
     labels: tuple[str, ...]
     steps: Ints
     areas: Ints
     peaks: bool  # does the chart show the largest requests alone
-    growth: Growth | None
+    growth: LargestGrowth | None
 
 
 def prepared(page: Frame) -> Prepared:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from guard_core.context.changes import CacheBreak, Changes, ChangeSum, changes_at, difference
+from guard_core.context.changes import CacheBreak, ChangeSum, RequestChanges, changes_at, difference
 from guard_core.context.classes import MISSING, RESULTS, ContextClass
-from guard_core.context.filling import Item
-from guard_core.context.growth import Growth
+from guard_core.context.filling import ClassMessage
+from guard_core.context.growth import LargestGrowth
 from guard_core.context.repeats import Repeats, held_results, needed_events, repeats_at
 from guard_core.context.report import count_source, unused_tools
 from guard_core.defaults import CACHE_LEAST
@@ -198,7 +198,7 @@ def treemap(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
     now = value.filling.areas(np.array([at]))[0]
     items = value.filling.items(at, MOST_TILES)
     total = int(now.clip(0).sum())
-    groups: dict[int, list[Item]] = {}
+    groups: dict[int, list[ClassMessage]] = {}
     for item in items:
         if item.tokens > 0:
             groups.setdefault(item.place, []).append(item)
@@ -215,7 +215,7 @@ def treemap(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
 
 
 def _group(
-    page: Frame, value: Prepared, at: int, own: tuple[int, int], items: list[Item], box: Rect, total: int
+    page: Frame, value: Prepared, at: int, own: tuple[int, int], items: list[ClassMessage], box: Rect, total: int
 ) -> dict[str, Any]:
     place, size = own
     name = value.labels[place]
@@ -234,18 +234,18 @@ def _group(
     }
 
 
-def _merged(items: list[Item], total: int) -> list[Item]:
+def _merged(items: list[ClassMessage], total: int) -> list[ClassMessage]:
     """The items of a class, the largest first; those too small for a tile as one."""
     large = [item for item in items if item.count == 1 and item.tokens >= SMALLEST_TILE * total]
     small = [item for item in items if item not in large]
     if small:
         first = min(small, key=lambda item: item.position)
         count = sum(item.count for item in small)
-        large.append(Item(first.place, sum(item.tokens for item in small), first.event, first.position, count))
+        large.append(ClassMessage(first.place, sum(item.tokens for item in small), first.event, first.position, count))
     return sorted(large, key=lambda item: -item.tokens)
 
 
-def _tile(page: Frame, value: Prepared, at: int, item: Item, rect: Rect, name: str) -> dict[str, Any]:
+def _tile(page: Frame, value: Prepared, at: int, item: ClassMessage, rect: Rect, name: str) -> dict[str, Any]:
     what = _message(item) if item.count == 1 else f"{item.count:,} smaller messages"
     return {
         **_place(rect),
@@ -256,7 +256,7 @@ def _tile(page: Frame, value: Prepared, at: int, item: Item, rect: Rect, name: s
     }
 
 
-def _tile_name(item: Item) -> str:
+def _tile_name(item: ClassMessage) -> str:
     """A message in the few letters that a tile has room for."""
     if item.count > 1:
         return f"{item.count:,} more"
@@ -274,19 +274,19 @@ def _place(rect: Rect) -> dict[str, str]:
     }
 
 
-def _message(item: Item) -> str:
+def _message(item: ClassMessage) -> str:
     if item.event is None:
         return f"message {message_number(item.position):,} of the request"
     return f"message #{message_number(item.event):,}"
 
 
-def _message_url(page: Frame, at: int, item: Item) -> str:
+def _message_url(page: Frame, at: int, item: ClassMessage) -> str:
     """The message on the steps page, which counts the messages of the request from 1."""
     anchor = "" if item.event is None else f"#m{message_number(item.event)}"
     return page.step_url(at, **{"from": message_number(item.position)}) + anchor
 
 
-def _largest(page: Frame, value: Prepared, at: int, item: Item) -> dict[str, Any]:
+def _largest(page: Frame, value: Prepared, at: int, item: ClassMessage) -> dict[str, Any]:
     return {
         "name": value.labels[item.place],
         "kind": _kind(value, item.place),
@@ -323,7 +323,7 @@ def _filled(case: Case, at: int) -> str:
     return f"{share} of the window{condition}" if condition else f"{share} of the window of {tokens(window)}"
 
 
-def _growth(page: Frame, growth: Growth | None) -> list[dict[str, str]]:
+def _growth(page: Frame, growth: LargestGrowth | None) -> list[dict[str, str]]:
     if growth is None:
         return []
     source = Provenance.PROVIDER if growth.is_counted else Provenance.MODELLED
@@ -402,7 +402,7 @@ def _signed(count: int) -> str:
 def _change(page: Frame, value: Prepared, before: int, at: int, item: Any) -> dict[str, Any]:
     url = ""
     if item.position is not None:
-        url = _message_url(page, at, Item(item.place, item.after, item.event, item.position))
+        url = _message_url(page, at, ClassMessage(item.place, item.after, item.event, item.position))
     elif item.event is not None and before < at:
         url = page.step_url(at, show="gone")
     return {
@@ -416,7 +416,7 @@ def _change(page: Frame, value: Prepared, before: int, at: int, item: Any) -> di
     }
 
 
-def _is_broken(result: Changes) -> bool:
+def _is_broken(result: RequestChanges) -> bool:
     return result.cache.message is not None or result.cache.lost >= CACHE_LEAST
 
 

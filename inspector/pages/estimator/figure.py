@@ -12,7 +12,7 @@ from guard_core.decimation import thinned
 from inspector.figures import theme
 from inspector.figures.paths import Box
 from inspector.figures.picture import HEIGHT as PICTURE_HEIGHT
-from inspector.figures.picture import WIDTH, Path, Picture, Word, height_of
+from inspector.figures.picture import WIDTH, Picture, PicturePath, Word, height_of
 from inspector.pages.shared.numbers import step_number
 
 HEIGHT = 380
@@ -51,7 +51,7 @@ def scatter_picture(steps: Sequence[int], recorded: Sequence[int], heuristic: Se
         return f"{WIDTH * across:.1f} {PICTURE_HEIGHT * (1 - up):.1f}"
 
     guides = [
-        Path("equal" if ratio == 1 else "window", line, f"{ratio}×")
+        PicturePath("equal" if ratio == 1 else "window", line, f"{ratio}×")
         for ratio in RATIOS
         if (line := _inside(ratio, (left, right), (low, high), place))
     ]
@@ -59,7 +59,7 @@ def scatter_picture(steps: Sequence[int], recorded: Sequence[int], heuristic: Se
     box = Box(WIDTH, PICTURE_HEIGHT, 1, 1.0)
     axis = tuple(Word(height_of(box, share), theme.amount(low * (high / low) ** share)) for share in (0.0, 0.5, 0.95))
     ends = (f"{theme.amount(left)} estimated", f"{theme.amount(right)} estimated")
-    return Picture((*guides, Path("recorded picture-points", dots, "recorded prompt tokens")), axis, (), *ends)
+    return Picture((*guides, PicturePath("recorded picture-points", dots, "recorded prompt tokens")), axis, (), *ends)
 
 
 def _inside(

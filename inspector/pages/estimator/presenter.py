@@ -19,7 +19,7 @@ from guard_core.tokens.tokenizer import ENCODINGS
 from inspector.pages.shared.bias import Bias
 from inspector.pages.shared.numbers import counted, percent, signed, signed_percent, step_number, tokens
 from inspector.replays.choice import Choice
-from inspector.storage.estimates import Points, Result
+from inspector.storage.estimates import EstimationResult, Points
 
 TABLE_ROWS = 50
 HEADS = ("calls", "bias", "MAPE", "p95", "worst call")
@@ -48,7 +48,7 @@ ESTIMATORS = {
 }
 
 
-def headline(result: Result) -> str:
+def headline(result: EstimationResult) -> str:
     """What the page says first: how far off the next call is predicted, and how far the heuristic alone is."""
     ahead, heuristic = result.forecast.get("1"), result.heuristic
     parts = []
@@ -94,13 +94,13 @@ def _ratio_range(place: int) -> str:
     return f"{low:g} to {high:g}" if np.isfinite(high) else f"{low:g} and more"
 
 
-def forecast_rows(result: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+def forecast_rows(result: EstimationResult, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The errors of predictions from the past only, by how far ahead."""
     rows = [_row(FORECASTS[name], value, path, choice, strong=name == "1") for name, value in result.forecast.items()]
     return [row for row in rows if row]
 
 
-def interpolation_rows(result: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+def interpolation_rows(result: EstimationResult, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The errors of predictions from both sides: all calls, weighed otherwise, by content, by the way of predicting."""
     rows = [_row("every call from all the others", result.interpolated, path, choice, strong=True)]
     rows += [_row(f"weighted by {name}", result.weighed.get(name), path, choice) for name in ENCODINGS]
@@ -110,12 +110,12 @@ def interpolation_rows(result: Result, path: str, choice: Choice) -> list[dict[s
     return [row for row in rows if row]
 
 
-def between(result: Result) -> str:
+def between(result: EstimationResult) -> str:
     """What share of the interpolated calls has a known count on both sides, in words."""
     return "" if result.between is None else f"In this session that is {percent(result.between, 1)} of them."
 
 
-def estimator_groups(result: Result, path: str, choice: Choice) -> list[dict[str, Any]]:
+def estimator_groups(result: EstimationResult, path: str, choice: Choice) -> list[dict[str, Any]]:
     """The same calls by other estimators, grouped by what each is given beside the text."""
     own = {
         GIVENS[0]: _row("heuristic", result.heuristic, path, choice, note="what the policy counts of the request"),

@@ -16,7 +16,7 @@ from inspector.pages.session.frame import Frame, frame, step_of
 from inspector.pages.shared.bias import bias
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import signed_percent, step_number
-from inspector.storage.estimates import Points, Result, load_counts, load_result, progress
+from inspector.storage.estimates import EstimationResult, Points, load_counts, load_result, progress
 
 
 @require_GET
@@ -66,7 +66,7 @@ def _attribution(page: Frame) -> dict[str, Any]:
     }
 
 
-def _measured(page: Frame, result: Result) -> dict[str, Any]:
+def _measured(page: Frame, result: EstimationResult) -> dict[str, Any]:
     steps, choice = page.paths["steps"], page.choice
     if result.error:
         return {"failed": result.error}

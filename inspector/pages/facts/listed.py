@@ -20,7 +20,7 @@ INSTRUCTIONS, DETAILS = SHOWN = ("instructions", "details")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedLanes:
     """The lanes of one list, worst first, and how many of its texts could not be followed. It has the facts that it
     is of, so that its key in the cache holds as long as it does."""
 
@@ -29,7 +29,7 @@ class Listed:
     facts: StoredFacts
 
 
-def listed(page: Frame, show: str) -> Listed:
+def listed(page: Frame, show: str) -> ListedLanes:
     """The lanes of a list, one of SHOWN, on the side of a page."""
     return _cache.get(_key(page, show), lambda: _follow(page, show))
 
@@ -50,17 +50,17 @@ def _key(page: Frame, show: str) -> tuple[Hashable, ...]:
     return id(page.analysis.facts), page.row.indexed, replay, show
 
 
-def _follow(page: Frame, show: str) -> Listed:
+def _follow(page: Frame, show: str) -> ListedLanes:
     if show == INSTRUCTIONS:
         snippets = instructions_of(page.row, page.analysis)
     else:
         snippets = details(convert.load_messages(page.row, events_to_read(page.analysis.ledger).tolist()))
     lanes, left_out = lanes_of(page, snippets)
-    return Listed(worst_first(lanes), left_out, page.analysis.facts)
+    return ListedLanes(worst_first(lanes), left_out, page.analysis.facts)
 
 
-def _size(known: Listed) -> int:
+def _size(known: ListedLanes) -> int:
     return sum(BYTES_A_LANE + BYTES_A_CHANGE * len(lane.changes) for lane in known.lanes)
 
 
-_cache: ByteCache[Listed] = ByteCache(CACHE_BYTES, _size)
+_cache: ByteCache[ListedLanes] = ByteCache(CACHE_BYTES, _size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Change, Lane, Snippet, State
+from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Lane, Snippet, SnippetChange, SnippetState
 from guard_core.facts.words import change_words, outcome_words, read_again_words
 from inspector.pages.facts.picture import picture
 from inspector.pages.session.frame import Frame
@@ -14,9 +14,9 @@ from inspector.pages.shared.parts import visible
 QUOTED = 180  # characters of a snippet in a row
 CHANGES = 60  # of a lane that are listed
 BADGES = {
-    State.GONE: "badge-overflow",
+    SnippetState.GONE: "badge-overflow",
     **dict.fromkeys(UNSURE, "badge-outline"),
-    State.VERBATIM: "",
+    SnippetState.VERBATIM: "",
 }
 
 
@@ -60,7 +60,7 @@ def step_link(step: int, page: Frame) -> dict[str, str] | None:
     return None if step < 0 else {"words": f"{step_number(step):,}", "url": page.step_url(step)}
 
 
-def compaction_link(change: Change, page: Frame) -> dict[str, str] | None:
+def compaction_link(change: SnippetChange, page: Frame) -> dict[str, str] | None:
     """The compaction of a change with its address; None where it is an edit of the history, or none at all."""
     if change.compaction < 0:
         return None

@@ -30,7 +30,7 @@ DECIDES = ("context window", "buffer", "threshold", "verdict", "the stale count 
 
 
 @dataclass(frozen=True)
-class Step:
+class SimulatedStep:
     """A step of a simulation under a policy, with what is needed to explain it."""
 
     simulation: Simulation
@@ -71,13 +71,13 @@ class Step:
         return self.value("modelled_prompt_tokens")
 
 
-def stages(step: Step) -> list[dict[str, Any]]:
+def stages(step: SimulatedStep) -> list[dict[str, Any]]:
     """The nine stages of one model call, in order."""
     parts = (_built, _injected, _counted, _decided, _compacted, _called, _written, _tools, _next)
     return [{"number": number, "node": NODES[number - 1], **part(step)} for number, part in enumerate(parts, 1)]
 
 
-def _built(step: Step) -> dict[str, Any]:
+def _built(step: SimulatedStep) -> dict[str, Any]:
     text = (
         "The agent makes a new request for every model call. It copies all events of the session's log into it, from "
         "the first one on. The log only ever grows; changes made to earlier requests are not in it."
@@ -95,7 +95,7 @@ def _built(step: Step) -> dict[str, Any]:
     )
 
 
-def _injected(step: Step) -> dict[str, Any]:
+def _injected(step: SimulatedStep) -> dict[str, Any]:
     decided, built = step.value("contents_decided"), step.value("contents_built")
     if decided == built or not step.watermark:
         text = "If an earlier step made a summary, it would now replace the events that it covers. There is none."
@@ -119,7 +119,7 @@ def _injected(step: Step) -> dict[str, Any]:
     )
 
 
-def _counted(step: Step) -> dict[str, Any]:
+def _counted(step: SimulatedStep) -> dict[str, Any]:
     text = (
         "How large is this request for the provider? That is not known before it is sent. So the policy makes its own "
         "count, from what it remembers and what it estimates."
@@ -129,7 +129,7 @@ def _counted(step: Step) -> dict[str, Any]:
     return stage(GUARD, "Count", tokens(decided) if decided >= 0 else "messages", text, *facts)
 
 
-def _decided(step: Step) -> dict[str, Any]:
+def _decided(step: SimulatedStep) -> dict[str, Any]:
     text = "The policy compares its count with its threshold, which lies below the context window."
     facts = [_term(term, step.at) for term in step.terms if term.name in DECIDES]
     decided, threshold = step.value("decision_tokens"), step.value("threshold")
@@ -149,7 +149,7 @@ def _term(term: Term, at: int) -> dict[str, Any]:
     return row
 
 
-def _compacted(step: Step) -> dict[str, Any]:
+def _compacted(step: SimulatedStep) -> dict[str, Any]:
     record = step.record
     if record is None:
         text = "Only where the count reaches the threshold: a summariser would write a summary. Not at this step."
@@ -182,7 +182,7 @@ def _compacted(step: Step) -> dict[str, Any]:
     return stage(GUARD, "Compact", short, text, *facts)
 
 
-def _called(step: Step) -> dict[str, Any]:
+def _called(step: SimulatedStep) -> dict[str, Any]:
     sent, ratio, window = step.value("heuristic_sent"), step.simulation.ratio, step.trace.window
     over = step.prompt > window
     text = (
@@ -202,7 +202,7 @@ def _called(step: Step) -> dict[str, Any]:
     )
 
 
-def _written(step: Step) -> dict[str, Any]:
+def _written(step: SimulatedStep) -> dict[str, Any]:
     if "last_heuristic_loaded" not in step.trace.columns:
         text = (
             "After the answer the policy knows what the provider counted."
@@ -235,7 +235,7 @@ def _written(step: Step) -> dict[str, Any]:
     return stage(GUARD, "Store the counts", tokens(step.prompt) if step.reported else "no count", text, *facts)
 
 
-def _tools(step: Step) -> dict[str, Any]:
+def _tools(step: SimulatedStep) -> dict[str, Any]:
     label = "" if step.last else step.flow.labels[step.at + 1]
     added = (len(step.flow.session.events) if step.last else int(step.ledger.steps["at"][step.at + 1])) - step.events
     if not label.startswith("tool"):
@@ -261,7 +261,7 @@ def _tools(step: Step) -> dict[str, Any]:
     return stage(AGENT, "Tools run", counted(calls, "call"), text, *facts)
 
 
-def _next(step: Step) -> dict[str, Any]:
+def _next(step: SimulatedStep) -> dict[str, Any]:
     if step.last:
         return stage(
             AGENT, "The session ends", "no further step", "There is no further model call in this scenario.", off=True
@@ -301,7 +301,7 @@ def label_short(label: str) -> str:
 # ---- the bars
 
 
-def bars(step: Step) -> list[dict[str, Any]]:
+def bars(step: SimulatedStep) -> list[dict[str, Any]]:
     """The request at four moments, each in its own measure; lengths share one scale."""
     window, threshold = step.trace.window, step.value("threshold")
     built, decided, sent = (step.value(f"heuristic_{name}") for name in ("built", "decided", "sent"))
@@ -341,13 +341,13 @@ def bars(step: Step) -> list[dict[str, Any]]:
     ]
 
 
-def _sent(step: Step, sent: int, live: int, had_summary: bool) -> list[tuple[str, int]]:
+def _sent(step: SimulatedStep, sent: int, live: int, had_summary: bool) -> list[tuple[str, int]]:
     if step.record is not None:
         return [("summary", sent)]
     return [("summary", sent - live), ("live", live)] if had_summary else [("live", sent)]
 
 
-def _tokens(step: Step, start: int, stop: int) -> int:
+def _tokens(step: SimulatedStep, start: int, stop: int) -> int:
     """Heuristic tokens of the events between two places of the log."""
     names = ("text_tokens", "inline_tokens", "metadata_tokens")
     return sum(int(step.ledger.prefix(name)[stop] - step.ledger.prefix(name)[start]) for name in names)

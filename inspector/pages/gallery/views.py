@@ -171,7 +171,7 @@ def _step_context(request: HttpRequest, scenario: Scenario, guard: PolicyChoice)
     fired = [record.step for record in trace.compactions]
     first = FIRST_STEP_AT if scenario.name == FIRST_STEP else fired[0] if fired else 0
     at = step_of(request, "at", len(trace), first)
-    step = telling.Step(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
+    step = telling.SimulatedStep(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
     stages = telling.stages(step)
     more = {"scenario": scenario.name, "guard": guard.name, **({"part": part} if part > 1 else {})}
     return {

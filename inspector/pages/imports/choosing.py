@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inspector.ingest.submitting import Report
+from inspector.ingest.submitting import ImportReport
 from inspector.models import Session
 from inspector.pages.shared.numbers import DASH
 from inspector.pages.shared.parts import in_order
@@ -13,7 +13,7 @@ from inspector.pages.shared.peaks import peak_source
 NEW, LONGER = "new", "longer"
 
 
-def row(session: Session, report: Report) -> dict[str, Any]:
+def row(session: Session, report: ImportReport) -> dict[str, Any]:
     """One session as the page and its script show it; texts are shown, numbers sort. The peak is the
     list's: the largest request in prompt tokens, recorded or modelled."""
     started, key = session.started_at, str(session.pk)
@@ -32,7 +32,7 @@ def row(session: Session, report: Report) -> dict[str, Any]:
     }
 
 
-def known_words(report: Report) -> str:
+def known_words(report: ImportReport) -> str:
     """What an upload of a known file changed: empty where none of its sessions was stored."""
     if not report.known:
         return ""
@@ -46,7 +46,7 @@ def known_words(report: Report) -> str:
     return f"{here}: {extended:,} {'has' if extended == 1 else 'have'} new messages, {same:,} unchanged"
 
 
-def _standing(key: str, report: Report) -> str:
+def _standing(key: str, report: ImportReport) -> str:
     if not report.known:
         return ""
     return LONGER if key in report.extended else "" if key in report.known else NEW

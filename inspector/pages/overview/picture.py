@@ -7,7 +7,7 @@ import numpy as np
 from guard_core.decimation import DENSE, edge_steps, kept_steps, steps_inside
 from inspector.figures import theme
 from inspector.figures.paths import Box
-from inspector.figures.picture import HEIGHT, POINTS, TOP, WIDTH, Path, Picture, Word, axis_words, step_words
+from inspector.figures.picture import HEIGHT, POINTS, TOP, WIDTH, Picture, PicturePath, Word, axis_words, step_words
 from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
 from inspector.pages.overview.figure import CARPET, y_top
 
@@ -27,19 +27,19 @@ def context_picture(data: Timeline, seen: range | None = None) -> Picture | None
     top = y_top(data, seen.start, seen.stop)
     box = Box(WIDTH, HEIGHT, len(seen), top, seen.start)
     paths = [
-        Path("window", box.level(float(data.window)), "context window"),
-        Path("threshold", box.levels(data.threshold), data.threshold_name),
+        PicturePath("window", box.level(float(data.window)), "context window"),
+        PicturePath("threshold", box.levels(data.threshold), data.threshold_name),
         *_replayed(data, box, seen),
         *_recorded(data, box, seen),
     ]
     named = [("window", float(data.window)), *_values(data.threshold_name, data.threshold, seen)]
     if data.own is not None:
         named += [(name, float(level)) for name, level in data.own.inferred]
-        paths += [Path("threshold", box.level(float(level)), name) for name, level in data.own.inferred]
+        paths += [PicturePath("threshold", box.level(float(level)), name) for name, level in data.own.inferred]
     if _shows_own(data):
         assert data.own is not None
         named += _values(data.own.threshold_name, data.own.threshold, seen)
-        paths.append(Path("threshold", box.levels(data.own.threshold), data.own.threshold_name))
+        paths.append(PicturePath("threshold", box.levels(data.own.threshold), data.own.threshold_name))
     levels = _levels(named, box)
     return Picture(tuple(path for path in paths if path.d), axis_words(box), levels, *step_words(seen))
 
@@ -57,28 +57,28 @@ def _values(name: str, values: Floats, seen: range) -> list[tuple[str, float]]:
     return [(name, value) for value in list(dict.fromkeys(changed.tolist()))[:NAMED]]
 
 
-def _recorded(data: Timeline, box: Box, seen: range) -> list[Path]:
+def _recorded(data: Timeline, box: Box, seen: range) -> list[PicturePath]:
     side = data.side("recorded")
     kind = "recorded" if side.tokens is data.recorded else "heuristic"
     compactions = steps_inside(side.compactions, seen)
-    dots = Path("overflows", box.dots(steps_inside(side.overflows, seen), side.tokens), "overflow")
+    dots = PicturePath("overflows", box.dots(steps_inside(side.overflows, seen), side.tokens), "overflow")
     if len(compactions) > CARPET:
         low, high = edge_steps(side.tokens, seen.start, seen.stop, min(STRETCHES, len(seen)))
         many = f"{len(compactions):,} compactions"
         return [
-            Path(f"{kind}-lowest", box.line(low, side.tokens), f"{side.name}, lowest"),
-            Path(f"{kind}-peaks", box.line(high, side.tokens), f"{side.name}, peaks"),
-            Path("ticks", box.ticks(compactions, TICK), many),
+            PicturePath(f"{kind}-lowest", box.line(low, side.tokens), f"{side.name}, lowest"),
+            PicturePath(f"{kind}-peaks", box.line(high, side.tokens), f"{side.name}, peaks"),
+            PicturePath("ticks", box.ticks(compactions, TICK), many),
             dots,
         ]
     steps = _steps(seen, side.tokens, compactions)
-    line = Path(kind if len(compactions) <= DENSE else f"{kind}-peaks", box.line(steps, side.tokens), side.name)
+    line = PicturePath(kind if len(compactions) <= DENSE else f"{kind}-peaks", box.line(steps, side.tokens), side.name)
     if len(compactions) > DENSE:
-        return [line, Path("ticks", box.ticks(compactions, TICK), f"{len(compactions):,} compactions"), dots]
-    return [line, Path("compactions", box.dots(compactions, side.tokens), "compaction"), dots]
+        return [line, PicturePath("ticks", box.ticks(compactions, TICK), f"{len(compactions):,} compactions"), dots]
+    return [line, PicturePath("compactions", box.dots(compactions, side.tokens), "compaction"), dots]
 
 
-def _replayed(data: Timeline, box: Box, seen: range) -> list[Path]:
+def _replayed(data: Timeline, box: Box, seen: range) -> list[PicturePath]:
     if data.replayed is None or data.replayed.divergence is None:
         return []
     side = data.side("replayed")
@@ -86,8 +86,8 @@ def _replayed(data: Timeline, box: Box, seen: range) -> list[Path]:
     compactions = steps_inside(side.compactions, seen)
     if len(compactions) > CARPET:
         high = edge_steps(values, seen.start, seen.stop, min(STRETCHES, len(seen)))[1]
-        return [Path("replayed", box.line(high, values), f"{side.name}, peaks")]
-    return [Path("replayed", box.line(_steps(seen, values, compactions), values), side.name)]
+        return [PicturePath("replayed", box.line(high, values), f"{side.name}, peaks")]
+    return [PicturePath("replayed", box.line(_steps(seen, values, compactions), values), side.name)]
 
 
 def _steps(seen: range, values: Floats, compactions: Ints) -> Ints:

@@ -24,7 +24,7 @@ from guard_core.rules.words import agreement_words, threshold_words
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.trace import Trace
 from guard_core.triggers import is_counted
-from guard_core.windows.call_windows import Judged, windows_words
+from guard_core.windows.call_windows import WindowWarning, windows_words
 from guard_core.windows.models import main_model
 from guard_core.windows.window_evidence import shown_source
 from inspector.figures.timeline import Floats, Ints, Timeline, peaks
@@ -219,7 +219,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, forecast: Forecas
             _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
         ],
         "honesty": honesty(data, forecast),
-        "windows": windows_words(replayed.call_windows, Judged.REPLAY),
+        "windows": windows_words(replayed.call_windows, WindowWarning.REPLAY),
     }
 
 
@@ -349,7 +349,7 @@ def _peak_sentence(facts: Facts) -> str:
     return f"{how} at {where}."
 
 
-class Counts(Protocol):
+class SessionCounts(Protocol):
     """What the facts take from a session's row."""
 
     turns: int
@@ -359,7 +359,7 @@ class Counts(Protocol):
     window_override: int | None
 
 
-def facts(known: Facts, window: Sourced, format_name: str, row: Counts, replays: int) -> list[dict[str, str]]:
+def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, replays: int) -> list[dict[str, str]]:
     """What is known about the session; `window` is the recording's own, `replays` the replay's, in tokens."""
     session, ledger = known.session, known.ledger
     calls = ledger.step_count
@@ -374,7 +374,7 @@ def facts(known: Facts, window: Sourced, format_name: str, row: Counts, replays:
             "note": _window_note(window, row, replays),
             "edit": "window",
         },
-        {"name": "windows", "value": windows_words(known.recording.call_windows, Judged.RECORDING)},
+        {"name": "windows", "value": windows_words(known.recording.call_windows, WindowWarning.RECORDING)},
         {
             "name": "model calls",
             "value": f"{calls:,}, {percent(row.reported_calls, calls)} with the provider's count" if calls else "none",
@@ -390,7 +390,7 @@ def facts(known: Facts, window: Sourced, format_name: str, row: Counts, replays:
     return [row for row in rows if row["value"]]
 
 
-def _window_note(window: Sourced, row: Counts, replays: int) -> str:
+def _window_note(window: Sourced, row: SessionCounts, replays: int) -> str:
     """Where the window comes from, what a person's own took the place of, and the replay's where it is another."""
     own = f"set for this session, instead of {row.window:,} ({row.window_source})" if row.window_override else ""
     other = f"the replay uses {replays:,}" if replays != window.value else ""

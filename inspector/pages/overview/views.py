@@ -23,7 +23,7 @@ from inspector.pages.overview.answers import answers
 from inspector.pages.overview.figure import context_timeline, rows_of
 from inspector.pages.overview.picture import context_picture
 from inspector.pages.session import reread
-from inspector.pages.session.following import Parts, followed, rendered
+from inspector.pages.session.following import SharedHtml, followed, rendered
 from inspector.pages.session.frame import Frame, frame, number, step_of
 from inspector.pages.shared.htmx import GROWN, render_part, wants_part
 from inspector.pages.shared.numbers import step_number
@@ -70,10 +70,10 @@ def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return JsonResponse(plain_figure(context_timeline(analysis.data, start, stop, forecast=analysis.forecast)))
 
 
-def _grown(request: HttpRequest, session_id: UUID) -> Parts:
+def _grown(request: HttpRequest, session_id: UUID) -> SharedHtml:
     page = frame(request, session_id)
     context = {**page.context("overview"), **_overview(page), "not_used": ()}
-    return Parts(rendered("inspector/overview/_grown.html", context, request))
+    return SharedHtml(rendered("inspector/overview/_grown.html", context, request))
 
 
 def _overview(page: Frame) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 
 from guard_core.recordings import LABELS
-from inspector.jobs.recounting import State, ensure_recounted
+from inspector.jobs.recounting import RecountingState, ensure_recounted
 from inspector.models import Session
 from inspector.pages.shared.project import project_of
 
@@ -16,7 +16,7 @@ RETRY_SECONDS = "2"
 def page_recounting(request: HttpRequest, session_id: str) -> HttpResponse:
     """How far it is, and what is known of the session without its columns. The page looks again by itself."""
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
-    failed = ensure_recounted(row) is State.FAILED
+    failed = ensure_recounted(row) is RecountingState.FAILED
     if request.path.endswith(".json"):
         answer = JsonResponse({"state": "failed" if failed else "recounting"}, status=503 if failed else 202)
         answer["Retry-After"] = RETRY_SECONDS

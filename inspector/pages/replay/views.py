@@ -15,8 +15,8 @@ from inspector.models import Session
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, form, parse_choice
-from inspector.replays.messages import AVOID, POLICIES, PROFILES, REPLAY, Page, Task
-from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, State
+from inspector.replays.messages import AVOID, POLICIES, PROFILES, REPLAY, PageResponse, Task
+from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, ProcessState
 
 RETRY_SECONDS = "1"
 PROGRAMS = "/api/"  # addresses whose answers are always JSON
@@ -29,7 +29,7 @@ PAGES = {
 WHOLE_PAGE = "replay"  # the element of a page that shows nothing but the progress
 
 
-class Work(NamedTuple):
+class LongWork(NamedTuple):
     """What takes long, in words."""
 
     heading: str
@@ -39,21 +39,21 @@ class Work(NamedTuple):
     again: str
 
 
-ONE_REPLAY = Work("Replaying", "This replay", "Not replayed", "Replay cancelled", "Replay again")
-COMPARISON = Work(
+ONE_REPLAY = LongWork("Replaying", "This replay", "Not replayed", "Replay cancelled", "Replay again")
+COMPARISON = LongWork(
     "Comparing policies", "Comparing all policies", "Not compared", "Comparison cancelled", "Compare again"
 )
-SEARCH = Work("Searching settings", "Trying other settings", "Not searched", "Search cancelled", "Search again")
+SEARCH = LongWork("Searching settings", "Trying other settings", "Not searched", "Search cancelled", "Search again")
 WORKS = {REPLAY: ONE_REPLAY, AVOID: SEARCH}  # all others compare policies
 
 
 def progress_page(request: HttpRequest, replay: LongReplay) -> HttpResponse:
     """The page from the replay's own process where it is done, else how far it is."""
-    if replay.state is State.READY and _target(request) == WHOLE_PAGE:
+    if replay.state is ProcessState.READY and _target(request) == WHOLE_PAGE:
         return _load_anew()
-    if replay.state is State.READY and (page := replay.page(_meta(request))) is not None:
+    if replay.state is ProcessState.READY and (page := replay.page(_meta(request))) is not None:
         return _response(page)
-    if replay.state in (State.READY, State.ENDED):
+    if replay.state in (ProcessState.READY, ProcessState.ENDED):
         REPLAYS.forget(replay)  # the next request replays again
         return _show(request, replay, ended=replay.words or ENDED_EARLY)
     return _show(request, replay)
@@ -93,7 +93,7 @@ def _show(request: HttpRequest, replay: LongReplay, ended: str = "") -> HttpResp
     return response
 
 
-def _work(task: Task) -> Work:
+def _work(task: Task) -> LongWork:
     return WORKS.get(task.work, COMPARISON)
 
 
@@ -105,14 +105,14 @@ def _target(request: HttpRequest) -> str:
 
 def _as_json(replay: LongReplay, ended: str) -> JsonResponse:
     if ended:
-        return JsonResponse({"state": State.ENDED, "reason": ended, "error": ended}, status=503)
+        return JsonResponse({"state": ProcessState.ENDED, "reason": ended, "error": ended}, status=503)
     answer = JsonResponse({"state": replay.state, "done": replay.done, "total": replay.total}, status=202)
     answer["Retry-After"] = RETRY_SECONDS
     return answer
 
 
 def _words(replay: LongReplay) -> str:
-    if replay.state is State.WAITING:
+    if replay.state is ProcessState.WAITING:
         return f"waiting: {AT_ONCE} other replays or comparisons are running"
     if not replay.done:
         return "starting …"
@@ -127,7 +127,7 @@ def _meta(request: HttpRequest) -> dict[str, str]:
     return {**texts, "wsgi.url_scheme": request.scheme or "http"}
 
 
-def _response(page: Page) -> HttpResponse:
+def _response(page: PageResponse) -> HttpResponse:
     response = HttpResponse(page.body, status=page.status, headers=dict(page.headers))
     for cookie in page.cookies:
         response.cookies.update(SimpleCookie(cookie))
@@ -141,7 +141,7 @@ def cancel_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     cancelled = REPLAYS.cancel(request.POST.get("replay", ""))
     if cancelled is None or cancelled.task.session != str(row.pk):  # it has ended by itself
         return redirect(row)
-    if cancelled.state is State.READY:
+    if cancelled.state is ProcessState.READY:
         return redirect(_page_of(cancelled.task))
     return redirect(_address("replay_cancelled", cancelled.task))
 

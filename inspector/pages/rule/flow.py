@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.rules import Decision, Explanation, KeptMessages, Moment, OwnChecks, OwnRule
+from guard_core.rules import Explanation, KeptMessages, Moment, OwnChecks, OwnRule, RuleDecision
 from guard_core.rules.decisions import setting_label
 from guard_core.rules.words import comparison, decision_words, inequality, threshold_words
 from guard_core.sessions import Provenance
@@ -54,14 +54,14 @@ def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
     }
 
 
-def _kept_at(explanation: Explanation, decision: Decision) -> KeptMessages | None:
+def _kept_at(explanation: Explanation, decision: RuleDecision) -> KeptMessages | None:
     """What the compaction at this check left."""
     item = decision.compaction
     return None if item is None else next((left for left in explanation.kept if left.place == item.place), None)
 
 
 def _stages(
-    page: Frame, checks: OwnChecks, decision: Decision, left: KeptMessages | None, at: int
+    page: Frame, checks: OwnChecks, decision: RuleDecision, left: KeptMessages | None, at: int
 ) -> list[dict[str, Any]]:
     rule = decision.rule
     assert rule is not None
@@ -95,7 +95,7 @@ def _added(terms: dict[str, Term], at: int) -> dict[str, Any]:
     return stage(AGENT, "What came since is estimated", f"+{int(term.value):,}", text, term_row(term, at))
 
 
-def _counted(decision: Decision, terms: dict[str, Term], at: int) -> dict[str, Any]:
+def _counted(decision: RuleDecision, terms: dict[str, Term], at: int) -> dict[str, Any]:
     if "count" not in terms:
         text = f"There is nothing to compare: {decision.reason}."
         return stage(RULE, "No count", DASH, text, off=True)
@@ -130,7 +130,7 @@ def _provider_compares(rule: OwnRule, window: int, facts: list[dict[str, Any]]) 
     return stage(RULE, "No threshold, only the window", f"window {short(window)}", text, *facts)
 
 
-def _decided(decision: Decision, rule: OwnRule) -> dict[str, Any]:
+def _decided(decision: RuleDecision, rule: OwnRule) -> dict[str, Any]:
     brief = comparison(decision)
     fires = decision.compaction is not None
     if rule.checks is Moment.REFUSAL and rule.window is not None and decision.count is not None:
@@ -141,7 +141,7 @@ def _decided(decision: Decision, rule: OwnRule) -> dict[str, Any]:
     return stage(RULE, title, brief, decision_words(decision))
 
 
-def _compacted(decision: Decision, left: KeptMessages | None) -> dict[str, Any]:
+def _compacted(decision: RuleDecision, left: KeptMessages | None) -> dict[str, Any]:
     if decision.compaction is None or left is None:
         text = "Only where the rule fires: a summary would take the place of the old messages. Not at this step."
         return stage(AGENT, "No compaction", "not here", text, off=True)
@@ -181,7 +181,7 @@ def _called(page: Frame, at: int) -> dict[str, Any]:
     )
 
 
-def _bars(page: Frame, decision: Decision, at: int) -> list[dict[str, Any]]:
+def _bars(page: Frame, decision: RuleDecision, at: int) -> list[dict[str, Any]]:
     """What was counted, in its parts, and the request that was sent, on one scale with threshold and window."""
     rule = decision.rule
     window = next((int(item.value) for item in rule.settings if item.name == "window" and item.value), 0) if rule else 0

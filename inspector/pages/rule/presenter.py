@@ -17,7 +17,7 @@ from guard_core.rules import (
     KeptMessages,
     KeptVerdict,
     OwnRule,
-    RuleSetting,
+    RuleNumber,
     Stretch,
     settings_giving,
 )
@@ -93,7 +93,7 @@ def rule(own: OwnRule | None) -> dict[str, Any] | None:
     }
 
 
-def _setting(item: RuleSetting) -> dict[str, str]:
+def _setting(item: RuleNumber) -> dict[str, str]:
     value = "not known"
     if item.value is not None:
         value = f"{int(item.value):,}" if float(item.value).is_integer() else f"{item.value:,g}"

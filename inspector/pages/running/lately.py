@@ -18,7 +18,7 @@ SHOWN = 200
 IMPORTS = 2_000
 
 
-class Growing(NamedTuple):
+class GrowingSession(NamedTuple):
     """A session that has grown lately: when it last did. `stream`: its own, where it has one."""
 
     session: Session
@@ -26,7 +26,7 @@ class Growing(NamedTuple):
     stream: Stream | None = None
 
 
-def growing(project: Project, quiet: timedelta) -> list[Growing]:
+def growing(project: Project, quiet: timedelta) -> list[GrowingSession]:
     """The sessions of a project that something was added to less than `quiet` ago, the latest first, SHOWN at most;
     not those whose agent said that it has ended. A session of spans counts from its first ones on, one of a file from
     when a longer file has extended it: a file alone may be an old one."""
@@ -37,12 +37,12 @@ def growing(project: Project, quiet: timedelta) -> list[Growing]:
     spans = SpanBatch.objects.of(project).filter(recording=OuterRef("recording"), created__gt=Now() - quiet)
     begun = sessions.filter(created__gt=Now() - quiet, ordinal__gte=0).filter(Exists(spans)).order_by("-created")
     rows = [
-        *(Growing(row, row.created) for row in begun[:SHOWN]),
-        *(Growing(row, extended[row.pk]) for row in sessions.filter(pk__in=extended, ordinal__gte=0)),
+        *(GrowingSession(row, row.created) for row in begun[:SHOWN]),
+        *(GrowingSession(row, extended[row.pk]) for row in sessions.filter(pk__in=extended, ordinal__gte=0)),
     ]
     for row in sessions.filter(recording__in=by_recording, ordinal=0):
         stream = by_recording[row.recording_id]
-        rows.append(Growing(row, stream.heard, stream))
+        rows.append(GrowingSession(row, stream.heard, stream))
     each = {one.session.pk: one for one in rows}  # what was extended is newer than its beginning
     return sorted(each.values(), key=lambda one: one.heard, reverse=True)[:SHOWN]
 

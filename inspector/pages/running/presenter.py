@@ -11,7 +11,7 @@ from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.findings.arising import Alert
 from guard_core.findings.claims import ERROR
 from inspector.models import Session
-from inspector.pages.running.lately import Growing
+from inspector.pages.running.lately import GrowingSession
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
 from inspector.pages.shared.parts import in_order
@@ -21,7 +21,7 @@ MINUTE = 60  # seconds
 SHOWN_ALERTS = 3  # of one agent, the latest
 
 
-class Mark(NamedTuple):
+class RunningMark(NamedTuple):
     """A near miss, overflow or loop of a running agent, with the last step at which it occurred."""
 
     key: str
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
     level: str
 
 
-class Row(NamedTuple):
+class RunningAgent(NamedTuple):
     """One running agent. `fill` is the share of the window that the last reported prompt filled, -1 where the provider
     has reported none."""
 
@@ -52,17 +52,17 @@ class Row(NamedTuple):
     heard: datetime
     ago: str  # how long that is ago
     trouble: str
-    alerts: list[Mark]
+    alerts: list[RunningMark]
 
 
-def row(one: Growing, now: datetime) -> Row:
+def row(one: GrowingSession, now: datetime) -> RunningAgent:
     """The last count of a provider beside the window, and the threshold of the agent's own rule where it is known."""
     session, stream = one.session, one.stream
     outlook, window = outlook_of(session), session.effective_window
     count = stream.prompt_tokens if stream else outlook.prompt_tokens
     fill = -1.0 if count is None or window <= 0 else count / window
     threshold = session.threshold if session.threshold_source == "rule" else 0
-    return Row(
+    return RunningAgent(
         title=in_order(session.title),
         url=session.get_absolute_url(),
         agent=session.agent,
@@ -83,9 +83,9 @@ def row(one: Growing, now: datetime) -> Row:
     )
 
 
-def _mark(session: Session, alert: Alert) -> Mark:
+def _mark(session: Session, alert: Alert) -> RunningMark:
     kind, step = alert.finding.kind, step_number(alert.last)
-    return Mark(
+    return RunningMark(
         key=f"{session.pk} {kind} {alert.first}",
         name=kind_name(kind),
         step=step,

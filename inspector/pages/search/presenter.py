@@ -18,7 +18,7 @@ from inspector.pages.shared.parts import in_order, role_of, visible
 from inspector.storage import convert
 from inspector.storage.query_words import Query, snippet
 from inspector.storage.search import Found, SummaryPlace, contents
-from inspector.storage.text_index import Place
+from inspector.storage.text_index import TextPlace
 
 
 def sessions(matches: list[Found], query: Query) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def sessions(matches: list[Found], query: Query) -> list[dict[str, Any]]:
     ]
 
 
-def hits(session: Session, places: list[Place], query: Query) -> list[dict[str, Any]]:
+def hits(session: Session, places: list[TextPlace], query: Query) -> list[dict[str, Any]]:
     """Each hit with its step and the words around it."""
     if not places:
         return []

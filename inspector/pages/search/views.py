@@ -18,7 +18,7 @@ from inspector.pages.shared.numbers import message_index, message_number
 from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import ReplayUnderWay
-from inspector.replays.processes import State
+from inspector.replays.processes import ProcessState
 from inspector.storage import convert
 from inspector.storage import search as searching
 from inspector.storage.query_words import Query, parse
@@ -84,9 +84,9 @@ def _around(request: HttpRequest, pk: UUID, query: Query, *, has_matches: bool) 
     except convert.Outdated:
         return {}
     except ReplayUnderWay as under_way:
-        if under_way.replay.state is State.READY:
+        if under_way.replay.state is ProcessState.READY:
             raise
-        return {"curve_waits": has_matches and under_way.replay.state is not State.ENDED}
+        return {"curve_waits": has_matches and under_way.replay.state is not ProcessState.ENDED}
 
 
 def _state(waiting: int, query: Query) -> dict[str, Any]:

@@ -13,7 +13,7 @@ MOST = 500  # rows looked at: of a session that was imported again and again, th
 
 
 @dataclass(frozen=True)
-class Family:
+class SessionFamily:
     """The sessions around one; `parent_name` is what the recording calls the parent, "" where it names none. `twins`
     are other recordings of the same calls: of captured requests what the agent itself wrote, and vice versa."""
 
@@ -23,18 +23,18 @@ class Family:
     twins: tuple[Session, ...] = ()
 
 
-def family_of(row: Session) -> Family:
+def family_of(row: Session) -> SessionFamily:
     """Parent, children and twins of a session by the names that its agent gave them; a copy of the same file goes
     first."""
     stored = Session.objects.of(row.project_id).filter(deleted=None).exclude(pk=row.pk).order_by("-created", "ordinal")
     if row.format == CAPTURE.name:
         own = stored.exclude(format=CAPTURE.name).filter(source_id=row.parent_source)[:1] if row.parent_source else ()
-        return Family(None, "", (), tuple(own))
+        return SessionFamily(None, "", (), tuple(own))
     here = stored.filter(format=row.format)
     parents = here.filter(source_id=row.parent_source)[:MOST] if row.parent_source else ()
     children = here.filter(parent_source=row.source_id)[:MOST] if row.source_id else ()
     captured = stored.filter(format=CAPTURE.name, parent_source=row.source_id)[:MOST] if row.source_id else ()
-    return Family(
+    return SessionFamily(
         parent=next(iter(_one_of_each(parents, row)), None),
         parent_name=row.parent_source,
         children=tuple(sorted(_one_of_each(children, row), key=lambda child: (child.ordinal, child.title, child.pk))),

@@ -12,14 +12,14 @@ from guard_core.recordings.formats.capture.format import FORMAT as CAPTURE
 from guard_core.sessions import Session as CoreSession
 from guard_core.sessions import SubAgent
 from inspector.models import Session
-from inspector.pages.session.family import Family
+from inspector.pages.session.family import SessionFamily
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.parts import in_order, visible
 
 FEW = 6  # sub-agents that are named in a line; more are folded
 
 
-def line(family: Family, head: CoreSession, source_id: str) -> dict[str, Any]:
+def line(family: SessionFamily, head: CoreSession, source_id: str) -> dict[str, Any]:
     """The line below the tabs; empty where a session has no relations."""
     if not (family.parent_name or family.children or head.sub_agents or family.twins):
         return {}
@@ -42,7 +42,7 @@ def _links(sessions: Sequence[Session]) -> list[dict[str, str]]:
     return [{"title": in_order(one.title), "url": one.get_absolute_url()} for one in sessions]
 
 
-def _parent(family: Family, source_id: str) -> dict[str, str]:
+def _parent(family: SessionFamily, source_id: str) -> dict[str, str]:
     if family.parent is None:
         return {}
     steps = reverse("session_steps", args=[family.parent.pk])
@@ -50,7 +50,7 @@ def _parent(family: Family, source_id: str) -> dict[str, str]:
     return {"title": in_order(family.parent.title), "url": family.parent.get_absolute_url(), "start": start}
 
 
-def by_call(family: Family, agents: tuple[SubAgent, ...]) -> dict[str, dict[str, str]]:
+def by_call(family: SessionFamily, agents: tuple[SubAgent, ...]) -> dict[str, dict[str, str]]:
     """What each tool call started, by its id: a link, or the name of a session that is not here."""
     here = {child.source_id: child for child in family.children}
     links = {}

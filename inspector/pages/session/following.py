@@ -30,14 +30,16 @@ TOKEN, COMMENTS = (f"[{secrets.token_hex()}]" for _ in range(2))
 
 
 @dataclass(frozen=True)
-class Parts:
+class SharedHtml:
     """HTML, and what of it is made for each viewer, by what stands in its place."""
 
     html: str
     own: dict[str, Callable[[HttpRequest], str]] = field(default_factory=dict)
 
 
-def followed(request: HttpRequest, session_id: UUID, make: Callable[[HttpRequest, UUID], Parts]) -> HttpResponse | None:
+def followed(
+    request: HttpRequest, session_id: UUID, make: Callable[[HttpRequest, UUID], SharedHtml]
+) -> HttpResponse | None:
     """The answer to a page that asks for what has grown; None for any other, and where a session is not there or has
     no steps."""
     if not wants_part(request, GROWN):
@@ -61,4 +63,4 @@ def rendered(template: str, context: dict[str, object], request: HttpRequest) ->
     return render_to_string(template, {**context, "csrf_token": TOKEN}, request)
 
 
-_cache: ByteCache[Parts] = ByteCache(CACHE_BYTES, lambda parts: len(parts.html))
+_cache: ByteCache[SharedHtml] = ByteCache(CACHE_BYTES, lambda parts: len(parts.html))

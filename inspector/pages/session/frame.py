@@ -20,12 +20,12 @@ from guard_core.recordings import LABELS
 from guard_core.rules import AGENTS
 from inspector.models import Import, Session
 from inspector.pages.session import family_links as families
-from inspector.pages.session.family import Family, family_of
+from inspector.pages.session.family import SessionFamily, family_of
 from inspector.pages.session.matches import matched_steps
 from inspector.pages.session.strip import strip
 from inspector.pages.session.zoom import PARAMETER, around, moves, words, zoom_of
 from inspector.pages.shared import comments
-from inspector.pages.shared.comments import Place
+from inspector.pages.shared.comments import CommentPlace
 from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
 from inspector.pages.shared.parts import in_order, visible
 from inspector.pages.shared.project import project_of
@@ -63,7 +63,7 @@ class Frame:
         return self.analysis.facts.counts
 
     @cached_property
-    def comment_counts(self) -> Counter[Place]:
+    def comment_counts(self) -> Counter[CommentPlace]:
         """How many comments are at each place of the session."""
         return comments.counts(self.row)
 
@@ -78,7 +78,7 @@ class Frame:
                 steps[min(step, self.count - 1)] += count
         return steps
 
-    def _step_of(self, place: Place) -> int:
+    def _step_of(self, place: CommentPlace) -> int:
         """The step from 0, behind the last one for a part that no request held; -1: none."""
         if place.kind == comments.PART:
             return int(np.searchsorted(self.analysis.ledger.steps["at"], place.number, side="right"))
@@ -103,7 +103,7 @@ class Frame:
         return matched_steps(self.row, query, self.analysis.ledger.steps["at"], compactions)
 
     @cached_property
-    def family(self) -> Family:
+    def family(self) -> SessionFamily:
         """The sessions that started this one and that it started."""
         return family_of(self.row)
 

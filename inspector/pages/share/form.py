@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from guard_core.report import LEVELS, Options, Part
+from guard_core.report import LEVELS, ReportOptions, ReportPart
 from guard_core.report.document import Remark
 from inspector.pages.shared.numbers import compaction_index, step_index
 from inspector.pages.shared.share_fields import common, plain, remark_lines
@@ -26,7 +26,7 @@ SCOPES = {
 _ANCHORED = re.compile(r"(?i)\s*step\s+([0-9]{1,9})\s*:\s*(.+)")
 
 
-class Wanted(NamedTuple):
+class RequestedShare(NamedTuple):
     """What a form asks for."""
 
     request: ShareRequest
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 def parse(
     given: Mapping[str, str], options: Mapping[str, Any], steps: int, count: int
-) -> tuple[Wanted | None, dict[str, str]]:
+) -> tuple[RequestedShare | None, dict[str, str]]:
     """The request of a form, and an error for each field that is wrong. `steps` are the calls of the session, `count`
     its compactions on the side that is shared."""
     errors: dict[str, str] = {}
@@ -51,28 +51,30 @@ def parse(
     if errors:
         return None, errors
     request = ShareRequest(
-        options=Options(**options, chosen=chosen, level=level),
+        options=ReportOptions(**options, chosen=chosen, level=level),
         part=part,
         title=fields.title,
         remarks=remarks,
         hide=fields.hide,
     )
-    return Wanted(request, fields.lifetime, fields.password), errors
+    return RequestedShare(request, fields.lifetime, fields.password), errors
 
 
-def _part(typed: Mapping[str, str], chosen: tuple[int, ...] | None, steps: int, errors: dict[str, str]) -> Part | None:
+def _part(
+    typed: Mapping[str, str], chosen: tuple[int, ...] | None, steps: int, errors: dict[str, str]
+) -> ReportPart | None:
     """What of the session is shared; None for all of it."""
     scope = typed.get("scope", "")
     if scope not in SCOPES:
         errors["scope"] = "Choose the whole session, one compaction or one decision."
     elif scope == "compaction" and chosen:
-        return Part("compaction", chosen[0])
+        return ReportPart("compaction", chosen[0])
     elif scope == "compaction":
         errors.setdefault("compaction", "Say which compaction: its number.")
     elif scope == "decision":
         text = typed.get("step", "").strip()
         if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= steps:
-            return Part("decision", step_index(int(text)))
+            return ReportPart("decision", step_index(int(text)))
         errors["step"] = f"Choose a step from 1 to {steps:,}." if steps else "The session has no step."
     return None
 

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from inspector.accounts import access
-from inspector.models import Comment, Role, Session
+from inspector.models import AccountRole, Comment, Session
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.shared.numbers import (
     compaction_index,
@@ -40,7 +40,7 @@ _PLACE = re.compile(r"(?i)\b(step|compaction)\s+#?([0-9]{1,3}(?:,[0-9]{3}){1,2}|
 
 
 @dataclass(frozen=True)
-class Place:
+class CommentPlace:
     """Where a comment is; its numbers count from 0, as in rows, while addresses and words count from 1."""
 
     kind: str
@@ -75,20 +75,20 @@ class Place:
         return reverse("session_steps", args=[session_id]) + choice.query(at=step_number(self.number), side=side)
 
 
-def place_of(comment: Comment) -> Place:
+def place_of(comment: Comment) -> CommentPlace:
     """Where a comment is."""
-    return Place(comment.place, comment.number, comment.part)
+    return CommentPlace(comment.place, comment.number, comment.part)
 
 
-def named_place(given: Mapping[str, str]) -> Place | None:
+def named_place(given: Mapping[str, str]) -> CommentPlace | None:
     """The place that an address or a form names; None where it names none that a session could have."""
     numbers = {name: _whole(given.get(name, "")) for name in ("step", "compaction", "message", "part")}
     if (message := numbers["message"]) is not None:
-        return Place(PART, message_index(message), part_index(numbers["part"] or 1))
+        return CommentPlace(PART, message_index(message), part_index(numbers["part"] or 1))
     if (compaction := numbers["compaction"]) is not None:
-        return Place(COMPACTION, compaction_index(compaction))
+        return CommentPlace(COMPACTION, compaction_index(compaction))
     if (step := numbers["step"]) is not None:
-        return Place(STEP, step_index(step))
+        return CommentPlace(STEP, step_index(step))
     return None
 
 
@@ -98,10 +98,10 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 and int(text) else None
 
 
-def counts(session: Session) -> Counter[Place]:
+def counts(session: Session) -> Counter[CommentPlace]:
     """How many comments are at each place; those that were deleted are left out."""
     places = Comment.objects.in_session(session).exclude(text="").values_list("place", "number", "part")
-    return Counter(Place(*values) for values in places)
+    return Counter(CommentPlace(*values) for values in places)
 
 
 def may_write(request: HttpRequest) -> bool:
@@ -120,7 +120,7 @@ def is_own(request: Any, comment: Comment) -> bool:
 def may_delete(request: Any, comment: Comment) -> bool:
     """One's own, and an owner of the project any."""
     membership = getattr(request, "membership", None)
-    return is_own(request, comment) or (membership is not None and membership.allows(Role.OWNER))
+    return is_own(request, comment) or (membership is not None and membership.allows(AccountRole.OWNER))
 
 
 def name_of(request: Any) -> str:
@@ -132,7 +132,9 @@ def name_of(request: Any) -> str:
     return typed if typed and typed.isprintable() else LOCAL_NAME
 
 
-def panel(request: HttpRequest, session: Session, place: Place, choice: Choice, side: str = "") -> dict[str, Any]:
+def panel(
+    request: HttpRequest, session: Session, place: CommentPlace, choice: Choice, side: str = ""
+) -> dict[str, Any]:
     """What `comments/_threads.html` shows of one place: its threads, and the form of a new one. `side` is that of the
     page, which is shown again once a form was sent."""
     at = Q(place=place.kind, number=place.number, part=place.part)
@@ -193,7 +195,7 @@ def as_remarks(session: Session) -> list[str]:
     return [f"{_plain_words(place_of(row))}: {' '.join(row.text.split())}" for row in first]
 
 
-def _plain_words(place: Place) -> str:
+def _plain_words(place: CommentPlace) -> str:
     """A place as it is typed: step 1234."""
     return " ".join(f"{name} {number}" for name, number in place.fields.items())
 
@@ -206,6 +208,6 @@ def pieces(text: str, session: Session, choice: Choice) -> Iterable[dict[str, st
         if not 1 <= number <= (session.calls if kind == STEP else session.compactions):
             continue
         yield {"text": visible(text[end : match.start()])}
-        yield {"text": match[0], "url": Place(kind, number - 1).url(session.pk, choice)}
+        yield {"text": match[0], "url": CommentPlace(kind, number - 1).url(session.pk, choice)}
         end = match.end()
     yield {"text": visible(text[end:])}

@@ -9,7 +9,7 @@ from django.utils.text import slugify
 from inspector.pages.shared.kinds import KINDS
 
 
-class Term(NamedTuple):
+class GlossaryTerm(NamedTuple):
     """A term and its meaning; `labels` are the other names under which pages show it."""
 
     name: str
@@ -23,93 +23,97 @@ class Term(NamedTuple):
 
 
 GLOSSARY = (
-    Term("session", "One conversation with an agent: the log of its messages and its model calls."),
-    Term("step", "One model call. Steps count from 1."),
-    Term("turn", "From one message of the user to the next one."),
-    Term("message", "One entry of the log: the user's words, the model's answer, the result of a tool."),
-    Term("context window", "The most tokens that the model accepts in one request.", ("window",)),
-    Term(
+    GlossaryTerm("session", "One conversation with an agent: the log of its messages and its model calls."),
+    GlossaryTerm("step", "One model call. Steps count from 1."),
+    GlossaryTerm("turn", "From one message of the user to the next one."),
+    GlossaryTerm("message", "One entry of the log: the user's words, the model's answer, the result of a tool."),
+    GlossaryTerm("context window", "The most tokens that the model accepts in one request.", ("window",)),
+    GlossaryTerm(
         "prompt tokens",
         "Tokens of a request. Recorded: reported by the provider. Modelled: of a request that was never sent.",
         ("last prompt tokens", "last reported prompt tokens"),
     ),
-    Term(
+    GlossaryTerm(
         "heuristic estimate",
         "A policy's own estimate of a request; in ContextGuard its bytes divided by 4.",
         ("heuristic of the last request",),
     ),
-    Term("tokenizer count", "Tokens of a text by tiktoken (o200k_base or cl100k_base): a second opinion."),
-    Term(
+    GlossaryTerm("tokenizer count", "Tokens of a text by tiktoken (o200k_base or cl100k_base): a second opinion."),
+    GlossaryTerm(
         "correction factor",
         "Recorded prompt tokens divided by the heuristic estimate of the same request, kept within limits.",
     ),
-    Term(
+    GlossaryTerm(
         "calibrated estimate",
         "The larger of the recorded prompt tokens and the heuristic estimate times the "
         "correction factor: what ContextGuard compares with the threshold.",
     ),
-    Term(
+    GlossaryTerm(
         "attributed tokens",
         "Recorded prompt tokens divided among the single messages; what is left over is shown as the residual.",
     ),
-    Term("threshold", "A policy compacts when its count reaches this many tokens."),
-    Term("buffer", "Tokens kept free below the context window; the threshold is the window minus the buffer."),
-    Term("watermark", "The place in the log up to which a summary replaces the messages."),
-    Term("compaction", "Messages are summarised, shortened or left out so that the next request is smaller."),
-    Term("summary", "The text that a compaction puts in the place of messages."),
-    Term("overflow", "A request larger than the context window."),
-    Term("near miss", "A request above 90 % of the context window that was not compacted."),
-    Term("policy", "A rule that decides when to compact, and what to keep, summarise or remove."),
-    Term("profile", "A version or variant of a policy, with default settings of its own."),
-    Term(
+    GlossaryTerm("threshold", "A policy compacts when its count reaches this many tokens."),
+    GlossaryTerm("buffer", "Tokens kept free below the context window; the threshold is the window minus the buffer."),
+    GlossaryTerm("watermark", "The place in the log up to which a summary replaces the messages."),
+    GlossaryTerm("compaction", "Messages are summarised, shortened or left out so that the next request is smaller."),
+    GlossaryTerm("summary", "The text that a compaction puts in the place of messages."),
+    GlossaryTerm("overflow", "A request larger than the context window."),
+    GlossaryTerm("near miss", "A request above 90 % of the context window that was not compacted."),
+    GlossaryTerm("policy", "A rule that decides when to compact, and what to keep, summarise or remove."),
+    GlossaryTerm("profile", "A version or variant of a policy, with default settings of its own."),
+    GlossaryTerm(
         "replay",
         "The same session under a policy and settings of your choice. From the first step that differs its "
         "prompt tokens are modelled.",
     ),
-    Term("sweep", "Many replays over a grid of settings, with a recommended one."),
-    Term(
+    GlossaryTerm("sweep", "Many replays over a grid of settings, with a recommended one."),
+    GlossaryTerm(
         "own rule",
         "The rule of the agent that wrote the recording, with settings from the file, from its version or inferred.",
     ),
-    Term(
+    GlossaryTerm(
         "forecast error", "How far off predictions were: later counts are hidden and predicted from earlier ones alone."
     ),
 )
 SOURCES = (
-    Term("provider", "Reported by the model's provider for a request that was really sent."),
-    Term("recorder", "Written into the file by the program that made the recording."),
-    Term("persisted state", "Read from the state that a policy kept in the recording."),
-    Term("recomputed", "Computed here from what the file holds."),
-    Term("modelled", "What the provider would have reported for a request that was never sent.", ("replayed",)),
-    Term("model table", "Looked up by the model's name in a bundled table of windows and prices."),
-    Term("recorded prompts", "The only documented window of the model into which the answered prompts fit."),
-    Term("user", "Typed in by a person, or chosen in the address of the page."),
-    Term("assumed", "A default, because nothing better is known."),
-    Term("estimated", "From the texts, because no provider counted them."),
-    Term("inferred", "Concluded from what the agent did, or from how its history changed; the file does not say it."),
-    Term("declared", "The file has a record of its own for the compaction."),
-    Term("matched", "A message has the wording by which the software begins a summary."),
+    GlossaryTerm("provider", "Reported by the model's provider for a request that was really sent."),
+    GlossaryTerm("recorder", "Written into the file by the program that made the recording."),
+    GlossaryTerm("persisted state", "Read from the state that a policy kept in the recording."),
+    GlossaryTerm("recomputed", "Computed here from what the file holds."),
+    GlossaryTerm("modelled", "What the provider would have reported for a request that was never sent.", ("replayed",)),
+    GlossaryTerm("model table", "Looked up by the model's name in a bundled table of windows and prices."),
+    GlossaryTerm("recorded prompts", "The only documented window of the model into which the answered prompts fit."),
+    GlossaryTerm("user", "Typed in by a person, or chosen in the address of the page."),
+    GlossaryTerm("assumed", "A default, because nothing better is known."),
+    GlossaryTerm("estimated", "From the texts, because no provider counted them."),
+    GlossaryTerm(
+        "inferred", "Concluded from what the agent did, or from how its history changed; the file does not say it."
+    ),
+    GlossaryTerm("declared", "The file has a record of its own for the compaction."),
+    GlossaryTerm("matched", "A message has the wording by which the software begins a summary."),
 )
 VERDICTS = (
-    Term("agrees", "The agent's rule fires at this compaction, and at no check since the one before."),
-    Term("differs from the rule", "What was kept is not what the agent's rule keeps."),
-    Term("early", "The agent compacted below the threshold of its rule."),
-    Term("late", "The rule had fired at an earlier check, but the agent did not compact then."),
-    Term("other threshold", "All checks fit one threshold, and it is not that of the rule."),
-    Term("not modelled", "The rule says nothing about this compaction: a count or a setting is missing."),
-    Term("as the rule says", "What was kept, or the change of a threshold, is what the agent's rule says."),
-    Term("verbatim", "A message of the log that is sent has the same words."),
-    Term("quoted in the summary", "Only what a compaction inserted has the words."),
-    Term("paraphrased in the summary", "Only what a compaction inserted says it, in other words."),
-    Term(
+    GlossaryTerm("agrees", "The agent's rule fires at this compaction, and at no check since the one before."),
+    GlossaryTerm("differs from the rule", "What was kept is not what the agent's rule keeps."),
+    GlossaryTerm("early", "The agent compacted below the threshold of its rule."),
+    GlossaryTerm("late", "The rule had fired at an earlier check, but the agent did not compact then."),
+    GlossaryTerm("other threshold", "All checks fit one threshold, and it is not that of the rule."),
+    GlossaryTerm("not modelled", "The rule says nothing about this compaction: a count or a setting is missing."),
+    GlossaryTerm("as the rule says", "What was kept, or the change of a threshold, is what the agent's rule says."),
+    GlossaryTerm("verbatim", "A message of the log that is sent has the same words."),
+    GlossaryTerm("quoted in the summary", "Only what a compaction inserted has the words."),
+    GlossaryTerm("paraphrased in the summary", "Only what a compaction inserted says it, in other words."),
+    GlossaryTerm(
         "perhaps translated: summary in another language",
         "Only a summary in another language may still say it; its words cannot be compared.",
     ),
-    Term("unknown: summary not readable", "Only a summary that is encrypted, or not in the file, may still say it."),
-    Term("gone", "Nothing that is sent says it any more."),
-    Term("automatic", "The agent compacted by itself, as the file says."),
-    Term("manual", "A person asked for the compaction."),
-    Term("unknown trigger", "The file does not say who asked for the compaction."),
+    GlossaryTerm(
+        "unknown: summary not readable", "Only a summary that is encrypted, or not in the file, may still say it."
+    ),
+    GlossaryTerm("gone", "Nothing that is sent says it any more."),
+    GlossaryTerm("automatic", "The agent compacted by itself, as the file says."),
+    GlossaryTerm("manual", "A person asked for the compaction."),
+    GlossaryTerm("unknown trigger", "The file does not say who asked for the compaction."),
 )
 FINDINGS = {
     "window_contradicted": "A prompt larger than the window was answered, so the real window is larger.",
@@ -162,12 +166,14 @@ FINDINGS = {
     "no longer had.",
 }
 CHIPS = (
-    Term("errors", "Sessions whose verdict is an error: an overflow, a loop, a lost request, a contradicted window."),
-    Term("warnings", "Sessions whose verdict is a warning."),
-    Term("fine", "Sessions of which nothing worse than a note is said."),
+    GlossaryTerm(
+        "errors", "Sessions whose verdict is an error: an overflow, a loop, a lost request, a contradicted window."
+    ),
+    GlossaryTerm("warnings", "Sessions whose verdict is a warning."),
+    GlossaryTerm("fine", "Sessions of which nothing worse than a note is said."),
 )
 OF_FINDINGS = tuple(
-    Term(KINDS[kind], meaning) for kind, meaning in FINDINGS.items() if kind not in ("overflow", "near_miss")
+    GlossaryTerm(KINDS[kind], meaning) for kind, meaning in FINDINGS.items() if kind not in ("overflow", "near_miss")
 )
 # Heading, id and terms of each part of the glossary.
 PARTS = (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.rules import Decision, OwnRule
+from guard_core.rules import OwnRule, RuleDecision
 from guard_core.rules.words import decision_words, inequality
 from inspector.pages.shared.card import fill_of, term_row
 
 UNKNOWN_RULE = "The rule of this agent is not known"
 
 
-def own_card(decision: Decision, window: int) -> dict[str, Any]:
+def own_card(decision: RuleDecision, window: int) -> dict[str, Any]:
     """The card of one check. `window` is the session's, in tokens, for the bar."""
     rule = decision.rule
     threshold = -1 if rule is None or rule.threshold is None else rule.threshold
@@ -41,7 +41,7 @@ def _window(rule: OwnRule | None) -> int:
     return int(known[0]) if known else 0
 
 
-def _notes(decision: Decision) -> list[str]:
+def _notes(decision: RuleDecision) -> list[str]:
     notes = []
     if decision.recorded is not None and decision.computed not in (None, decision.recorded):
         apart = decision.recorded - (decision.computed or 0)

@@ -10,10 +10,12 @@ from guard_core.findings import Finding
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import step_number
 from inspector.replays.analysis import Analysis
-from inspector.replays.avoiding import Answers, choice_of
+from inspector.replays.avoiding import AvoidanceAnswers, choice_of
 
 
-def answer_rows(found: Answers, findings: Sequence[Finding], analysis: Analysis, path: str) -> list[dict[str, Any]]:
+def answer_rows(
+    found: AvoidanceAnswers, findings: Sequence[Finding], analysis: Analysis, path: str
+) -> list[dict[str, Any]]:
     """The answers with the findings that they are about; `path` is the overview's."""
     known = {(item.kind, item.step): item for item in findings}
     rows = []

@@ -22,7 +22,7 @@ PLACE = "#saved"  # of the opened menu in its page: what was changed there leads
 UNDO_FOR = timedelta(days=1)  # as for sessions: inspector.storage.deleting
 
 
-class Deleted(NamedTuple):
+class DeletedQuery(NamedTuple):
     """What brings a deleted one back: its project and key, its name and its query string."""
 
     project: str
@@ -85,7 +85,7 @@ def rename(request: HttpRequest, words: Words, rows: QuerySet[Any], row: Any) ->
 def take_away(row: Any, page: str = "") -> str:
     """Delete a row; the text by which an address can bring it back, signed. `page`: the one it is of, where its kind
     has several."""
-    plain_row = Deleted(str(row.project_id), str(row.pk), row.name, row.query)
+    plain_row = DeletedQuery(str(row.project_id), str(row.pk), row.name, row.query)
     text = signing.dumps(plain_row, salt=row._meta.label + page, compress=True)
     row.delete()
     return text
@@ -93,11 +93,11 @@ def take_away(row: Any, page: str = "") -> str:
 
 def taken_away(
     rows: QuerySet[Any], project: Project, text: str, page: str = "", within: timedelta = UNDO_FOR
-) -> Deleted | None:
+) -> DeletedQuery | None:
     """What a text of `take_away` brings back to `rows` of a project; None where it is not ours, is older than `within`,
     of another project or page, or where a row has that name by now."""
     try:
-        deleted = Deleted(*signing.loads(text, salt=rows.model._meta.label + page, max_age=within))
+        deleted = DeletedQuery(*signing.loads(text, salt=rows.model._meta.label + page, max_age=within))
     except signing.BadSignature:
         return None
     return deleted if deleted.project == str(project.pk) and not rows.filter(name=deleted.name).exists() else None
@@ -111,7 +111,7 @@ def offer(rows: QuerySet[Any], project: Project, request: HttpRequest, url: str,
 
 
 def bring_back(
-    request: HttpRequest, words: Words, rows: QuerySet[Any], deleted: Deleted, **columns: Any
+    request: HttpRequest, words: Words, rows: QuerySet[Any], deleted: DeletedQuery, **columns: Any
 ) -> HttpResponse | None:
     """Add what was taken away to `rows` again; the page that says why not where it was not."""
     return _store(request, words, rows, deleted.name, deleted.query, pk=deleted.pk, **columns)

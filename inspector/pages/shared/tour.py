@@ -13,7 +13,7 @@ SAMPLE = "unpersisted-loop"
 PARAMETER = "tour"
 
 
-class Stop(NamedTuple):
+class TourStop(NamedTuple):
     """One place: the name of its address, its query, what to look at."""
 
     title: str
@@ -23,34 +23,34 @@ class Stop(NamedTuple):
 
 
 STOPS = (
-    Stop(
+    TourStop(
         "The verdict",
         "session_overview",
         {},
         "The first sentence says what went wrong, and the chart shows where: "
         "each triangle is a compaction. Here they follow one another, because the summary is not kept.",
     ),
-    Stop(
+    TourStop(
         "The decision",
         "session_steps",
         {},
         "A step is one model call. The card on the right is the arithmetic that "
         "made it compact or not, each number with its source. Press j and k for the next and the previous step.",
     ),
-    Stop(
+    TourStop(
         "What fills the context",
         "session_context",
         {},
         "The request of a step by class, message and tool, and what changed since the call before.",
     ),
-    Stop(
+    TourStop(
         "What the requests still hold",
         "session_facts",
         {},
         "Instructions, and any words that you type, followed through every request: where they were sent as "
         "written, only in a summary, or not at all.",
     ),
-    Stop(
+    TourStop(
         "What would have avoided it",
         "session_avoid",
         {},

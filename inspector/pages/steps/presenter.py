@@ -24,7 +24,7 @@ MARKS = {
 }
 
 
-class Window(NamedTuple):
+class StepRows(NamedTuple):
     """The rows `start` to `stop` (exclusive) of a list of steps."""
 
     steps: Ints
@@ -37,23 +37,23 @@ class Window(NamedTuple):
         return self.steps[self.start : self.stop]
 
 
-def window_around(at: int, steps: Ints) -> Window:
+def window_around(at: int, steps: Ints) -> StepRows:
     """The rows to send for a page that shows step `at`, which may be none of the list."""
     row = min(int(np.searchsorted(steps, at)), len(steps) - 1)
     return window_from(row - WINDOW // 3, steps)
 
 
-def window_from(start: int, steps: Ints) -> Window:
+def window_from(start: int, steps: Ints) -> StepRows:
     """The rows to send for a list that was scrolled to row `start`."""
     start = max(0, min(start, len(steps) - WINDOW))
-    return Window(steps, start, min(len(steps), start + WINDOW))
+    return StepRows(steps, start, min(len(steps), start + WINDOW))
 
 
 def step_list(
     data: Timeline,
     ledger: Ledger,
     names: Mapping[int, str],
-    window: Window,
+    window: StepRows,
     path: str,
     choice: Choice,
     side: str,

@@ -25,11 +25,11 @@ from guard_core.trace import given_to_summarisers
 from guard_core.views import Inserted, View, content_count, held_events
 from inspector.figures.timeline import NO_STEPS, Ints
 from inspector.models import Session
-from inspector.pages.session.following import COMMENTS, Parts, followed, rendered
+from inspector.pages.session.following import COMMENTS, SharedHtml, followed, rendered
 from inspector.pages.session.frame import Frame, frame, number, other_step_note, step_of
 from inspector.pages.shared import card as cards
 from inspector.pages.shared import comments, parts, requests
-from inspector.pages.shared.comments import Place
+from inspector.pages.shared.comments import CommentPlace
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import (
     counted,
@@ -81,7 +81,7 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return render_part(request, "step", "inspector/steps/_swap.html", "inspector/steps/index.html", context)
 
 
-def _grown(request: HttpRequest, session_id: UUID) -> Parts:
+def _grown(request: HttpRequest, session_id: UUID) -> SharedHtml:
     page = frame(request, session_id)
     at = step_of(request, "at", page.count)
     html = rendered("inspector/steps/_grown.html", {**_context(page, at, whole=True), "place": COMMENTS}, request)
@@ -90,12 +90,12 @@ def _grown(request: HttpRequest, session_id: UUID) -> Parts:
     def panel(viewer: HttpRequest) -> str:
         return render_to_string("inspector/comments/_panel.html", {"comments": asked(viewer)}, viewer)
 
-    return Parts(html, {COMMENTS: panel})
+    return SharedHtml(html, {COMMENTS: panel})
 
 
 def _comments(page: Frame, at: int) -> Callable[[HttpRequest], dict[str, Any]]:
     """The comments of a step, as whoever asks sees them."""
-    place = Place(comments.STEP, at)
+    place = CommentPlace(comments.STEP, at)
     return partial(comments.panel, session=page.row, place=place, choice=page.choice, side=page.shown_side)
 
 
@@ -555,7 +555,7 @@ def _message(page: Frame, row: MessageRow, events: dict[int, Event], at: int, co
 
 def _commented(page: Frame, event: int, part: int) -> dict[str, Any]:
     """The comments of a part of the log: their number, and where they are read and written."""
-    place = Place(comments.PART, event, part)
+    place = CommentPlace(comments.PART, event, part)
     url = page.paths["comments"] + page.choice.query(**place.fields)
     return {"count": page.comment_counts[place], "url": url, "words": place.words}
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.urls import reverse
 
 from guard_core.outcomes.words import dollars
-from guard_core.sweep import LOSSES, MEASURES, Cell, Measure, fold_words, words
+from guard_core.sweep import LOSSES, MEASURES, GridCell, Measure, fold_words, words
 from guard_core.windows.prices import UNIT
 from inspector.pages.shared.numbers import counted, grouped, short, tokens
 from inspector.pages.shared.parts import in_order
@@ -28,7 +28,7 @@ ORDER = (
 )
 
 
-def shown(measure: Measure, cell: Cell, *, exact: bool = False) -> str:
+def shown(measure: Measure, cell: GridCell, *, exact: bool = False) -> str:
     """A figure of a cell as text."""
     value = measure.value(cell)
     if value is None:
@@ -75,7 +75,7 @@ def heat(answer: EndedSweep, measure: Measure) -> Heat:
     )
 
 
-def link(answer: EndedSweep, cell: Cell, at: int | None = None) -> str:
+def link(answer: EndedSweep, cell: GridCell, at: int | None = None) -> str:
     """The replay of a setting: of the session that it fits worst, or of session `at`."""
     if at is None:
         at = max(range(len(cell.figures)), key=lambda place: (cell.figures[place].overflow_steps, -place))

@@ -22,7 +22,7 @@ from guard_core import defaults
 from guard_core.errors import GuardError
 from guard_core.findings.facts import Facts
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.sweep import Cell, Figures, Priced, SweepResult, judged, session_cells
+from guard_core.sweep import Figures, GridCell, Priced, SweepResult, judged, session_cells
 from inspector.jobs import queue
 from inspector.jobs.leased import LeasedJob
 from inspector.models import Project, Session, Sweep, SweepSlice
@@ -60,7 +60,7 @@ class SliceResult(msgspec.Struct):
         return cls(window, facts.ledger.step_count, [], by_own and own.is_unsure, by_own and not own.judges_replays)
 
 
-class Progress(msgspec.Struct, frozen=True):
+class SweepProgress(msgspec.Struct, frozen=True):
     """How far a sweep is, in replays and in sessions."""
 
     done: int
@@ -109,7 +109,7 @@ def slices_of(sweep: Sweep) -> QuerySet[SweepSlice]:
     return SweepSlice.objects.of(sweep.project_id).filter(sweep=sweep).order_by("ordinal")
 
 
-def progress_of(sweep: Sweep) -> Progress:
+def progress_of(sweep: Sweep) -> SweepProgress:
     """How far the slices of a sweep are."""
     state = SweepSlice.State
     sums = slices_of(sweep).aggregate(
@@ -121,7 +121,7 @@ def progress_of(sweep: Sweep) -> Progress:
         waiting=Count("pk", filter=Q(state__in=SweepSlice.UNDER_WAY)),
     )
     total = sums["sessions"] * sweep.cells
-    return Progress(
+    return SweepProgress(
         sums["done"] or 0, total, sums["finished"], sums["sessions"], sums["failed"], sums["cancelled"], sums["waiting"]
     )
 
@@ -296,7 +296,7 @@ class EndedSweep(msgspec.Struct, frozen=True):
     left_out: tuple[tuple[str, str], ...]  # title, reason
 
 
-def ended(sweep: Sweep, progress: Progress | None = None) -> EndedSweep | None:
+def ended(sweep: Sweep, progress: SweepProgress | None = None) -> EndedSweep | None:
     """The answer of a sweep; None as long as it is under way, and where it has none."""
     known = progress or progress_of(sweep)
     return None if known.under_way or known.cancelled else answer_of(sweep)
@@ -339,8 +339,9 @@ def _answer(sweep: Sweep) -> EndedSweep | None:
     )
 
 
-def _column(points: list[dict[str, Any]], item: SliceResult) -> list[Cell]:
+def _column(points: list[dict[str, Any]], item: SliceResult) -> list[GridCell]:
     windows = [int(point.get("window", item.window)) for point in points]
     return [
-        Cell(*cell) for cell in zip(points, ((size,) for size in windows), ((f,) for f in item.figures), strict=True)
+        GridCell(*cell)
+        for cell in zip(points, ((size,) for size in windows), ((f,) for f in item.figures), strict=True)
     ]

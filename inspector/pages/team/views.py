@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from inspector.accounts import audit, invitations, keys, memberships
 from inspector.ingest.uploads import used_bytes
-from inspector.models import ApiKey, Invitation, Membership, Project, Role
+from inspector.models import AccountRole, ApiKey, Invitation, Membership, Project
 from inspector.pages.errors.views import plain
 from inspector.pages.shared.project import project_of
 from inspector.storage import retention
@@ -40,7 +40,7 @@ def _team(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
         "keys": [
             {"row": row, "is_open": row.is_open(now)} for row in ApiKey.objects.of(project).order_by("-created")[:SHOWN]
         ],
-        "roles": Role.values,
+        "roles": AccountRole.values,
         "scopes": ApiKey.Scope.values,
         "typed": _typed(project),
         "used": used_bytes(project),
@@ -54,10 +54,10 @@ def member(request: HttpRequest, pk: int) -> HttpResponse:
     """Give a member another role, or remove it."""
     row = get_object_or_404(Membership.objects.of(project_of(request)).select_related("account"), pk=_small(pk))
     wanted = request.POST.get("role", "")
-    if wanted not in (*Role.values, "remove"):
-        return plain(request, 400, "No such role", f"The roles are {', '.join(Role.values)}.")
+    if wanted not in (*AccountRole.values, "remove"):
+        return plain(request, 400, "No such role", f"The roles are {', '.join(AccountRole.values)}.")
     try:
-        memberships.change(row, None if wanted == "remove" else Role(wanted))
+        memberships.change(row, None if wanted == "remove" else AccountRole(wanted))
     except memberships.LastOwner as error:
         return _team(request, 422, error=str(error))
     audit.note(request, "member removed" if wanted == "remove" else f"role {wanted}", row.account.name)
@@ -68,9 +68,9 @@ def member(request: HttpRequest, pk: int) -> HttpResponse:
 def invite(request: HttpRequest) -> HttpResponse:
     """Make a link that lets one person in; this one answer has it."""
     wanted = request.POST.get("role", "")
-    if wanted not in Role.values:
-        return plain(request, 400, "No such role", f"The roles are {', '.join(Role.values)}.")
-    _, token = invitations.invite(project_of(request), Role(wanted), audit.actor_of(request))
+    if wanted not in AccountRole.values:
+        return plain(request, 400, "No such role", f"The roles are {', '.join(AccountRole.values)}.")
+    _, token = invitations.invite(project_of(request), AccountRole(wanted), audit.actor_of(request))
     audit.note(request, "invited", wanted)
     link = invitations.address_of(request.build_absolute_uri("/"), token)
     return _team(request, link=link, link_role=wanted)

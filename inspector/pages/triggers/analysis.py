@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from guard_core.corpus import Changes, RowKey, SessionStretch, TriggerRow, changes_of, rows_of
+from guard_core.corpus import RowKey, SessionStretch, ThresholdChanges, TriggerRow, changes_of, rows_of
 from inspector.models import Project, Session
 from inspector.pages.shared import parameters
 from inspector.storage import corpus
@@ -22,7 +22,7 @@ ID_CHARS = 12  # of the name of a row in an address
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TriggersFilter:
     """What is asked for; empty and None ask for everything. `row` is the name of one row."""
 
     agent: str = ""
@@ -33,7 +33,7 @@ class Wanted:
     row: str = ""
 
     @classmethod
-    def parse(cls, given: QueryDict) -> Wanted:
+    def parse(cls, given: QueryDict) -> TriggersFilter:
         """Read an address. What makes no sense is left out; `parameters.unread` says so of days."""
         texts = {name: parameters.text(given.get(name, "")) for name in ("agent", "model", "tag", "row")}
         since, until = (parameters.day(given.get(name, "")) for name in ("since", "until"))
@@ -42,7 +42,7 @@ class Wanted:
     @property
     def filtered(self) -> bool:
         """Does it leave anything out."""
-        return self != Wanted()
+        return self != TriggersFilter()
 
     def query(self, **changes: Any) -> str:
         """The query string, with changes; starts with "?". `first` is the number of the page's first row, from 1."""
@@ -69,15 +69,15 @@ def row_id(key: RowKey) -> str:
 
 
 @dataclass(frozen=True)
-class Analysis:
+class TriggersAnalysis:
     """The sessions asked for, and what they prove together."""
 
-    wanted: Wanted
+    wanted: TriggersFilter
     corpus: Corpus
     stretches: list[SessionStretch] = field(default_factory=list)
 
     @classmethod
-    def of(cls, project: Project, wanted: Wanted) -> Analysis:
+    def of(cls, project: Project, wanted: TriggersFilter) -> TriggersAnalysis:
         """Read the sessions of a project."""
         known = corpus.load(wanted.sessions(project))
         stretches = [item for item in known.stretches if _fits(item, wanted)]
@@ -88,7 +88,7 @@ class Analysis:
         return rows_of(self.stretches)
 
     @cached_property
-    def changes(self) -> Changes:
+    def changes(self) -> ThresholdChanges:
         return changes_of(self.stretches)
 
     @cached_property
@@ -101,7 +101,7 @@ class Analysis:
         return sorted(values - {""}, key=str.casefold)
 
 
-def _fits(item: SessionStretch, wanted: Wanted) -> bool:
+def _fits(item: SessionStretch, wanted: TriggersFilter) -> bool:
     if not (wanted.agent or wanted.model or wanted.row):
         return True
     key = item.key

@@ -17,7 +17,7 @@ from guard_core.rules.evidence import Cause
 from inspector.pages.shared.attachments import attachment, csv_file
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.share_fields import share_tables
-from inspector.pages.triggers.analysis import Analysis, Wanted
+from inspector.pages.triggers.analysis import TriggersAnalysis, TriggersFilter
 from inspector.pages.triggers.report import report_of
 
 CAUSES = {
@@ -64,8 +64,8 @@ def triggers_share(request: HttpRequest) -> HttpResponse:
     return share_tables(request, lambda level: report_of(analysis, level), "these thresholds", back)
 
 
-def _analysis(request: HttpRequest) -> Analysis:
-    return Analysis.of(project_of(request), Wanted.parse(request.GET))
+def _analysis(request: HttpRequest) -> TriggersAnalysis:
+    return TriggersAnalysis.of(project_of(request), TriggersFilter.parse(request.GET))
 
 
 def _row(row: TriggerRow) -> Iterator[Any]:

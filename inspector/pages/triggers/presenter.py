@@ -8,7 +8,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from guard_core.corpus import Change, Place, RowKey, RuleTally, TriggerRow
+from guard_core.corpus import CheckPlace, RowKey, RuleTally, ThresholdChange, TriggerRow
 from guard_core.corpus.rows import interval_of
 from guard_core.corpus.words import cluster_words, day, evidence_words, formula_words, rule_words
 from guard_core.findings.sizes import NEAR_MISS_SHARE
@@ -23,7 +23,7 @@ from inspector.pages.shared.numbers import counted, moment, step_number
 from inspector.pages.shared.paging import pager
 from inspector.pages.shared.parts import in_order
 from inspector.pages.triggers import figure
-from inspector.pages.triggers.analysis import Analysis, Wanted, row_id
+from inspector.pages.triggers.analysis import TriggersAnalysis, TriggersFilter, row_id
 from inspector.pages.triggers.figure import Dot, Strip, Times
 
 # Rows with a strip on one page, and lines of each of the other tables: a row has up to 60 elements, a line 30, and a
@@ -43,7 +43,7 @@ MARKS = {  # name in the style sheet, meaning
 class Links:
     """Addresses of steps and sessions, with their titles."""
 
-    def __init__(self, known: Analysis) -> None:
+    def __init__(self, known: TriggersAnalysis) -> None:
         self._titles, self._calls = known.titles, known.corpus.calls
 
     def title(self, session: str) -> str:
@@ -58,11 +58,11 @@ class Links:
         """A step in words; a check that no call followed is one after the last step."""
         return place_of(step, self._calls.get(session, step + 1), before)
 
-    def named(self, place: Place) -> str:
+    def named(self, place: CheckPlace) -> str:
         """The session and the step of a check."""
         return f"{self.title(place.session)}, {self.step_words(place.session, place.step)}"
 
-    def place(self, place: Place | None) -> dict[str, str] | None:
+    def place(self, place: CheckPlace | None) -> dict[str, str] | None:
         """A check as its count, its step and its session."""
         if place is None:
             return None
@@ -77,7 +77,7 @@ class Links:
         return {"title": self.title(session), "url": reverse("session_rule", args=[session])}
 
 
-def context(project: Project, known: Analysis, first: int = 0) -> dict[str, Any]:
+def context(project: Project, known: TriggersAnalysis, first: int = 0) -> dict[str, Any]:
     """What the page shows, with the rows from number `first` on (from 0)."""
     links, rows = Links(known), known.rows
     active = [row for row in rows if row.compactions]
@@ -115,7 +115,7 @@ def context(project: Project, known: Analysis, first: int = 0) -> dict[str, Any]
     }
 
 
-def dots_of(known: Analysis) -> dict[RowKey, list[Dot]]:
+def dots_of(known: TriggersAnalysis) -> dict[RowKey, list[Dot]]:
     """The compactions of each row that have a time and a count, the earliest first."""
     dots: defaultdict[RowKey, list[Dot]] = defaultdict(list)
     for item in known.stretches:
@@ -133,7 +133,7 @@ class _Drawn:
     """What the strips of a page share."""
 
     def __init__(
-        self, times: Times | None, dots: dict[RowKey, list[Dot]], changes: Sequence[Change], rows: int
+        self, times: Times | None, dots: dict[RowKey, list[Dot]], changes: Sequence[ThresholdChange], rows: int
     ) -> None:
         self.times, self.dots, self.rows = times, dots, rows
         self._changes: defaultdict[RowKey, list[float]] = defaultdict(list)
@@ -184,7 +184,7 @@ def _names(key: RowKey) -> dict[str, str]:
     }
 
 
-def _row(row: TriggerRow, wanted: Wanted, links: Links, drawn: _Drawn) -> dict[str, Any]:
+def _row(row: TriggerRow, wanted: TriggersFilter, links: Links, drawn: _Drawn) -> dict[str, Any]:
     counts = row.compactions
     return {
         **_names(row.key),
@@ -251,7 +251,7 @@ def _quiet(row: TriggerRow, links: Links) -> dict[str, Any]:
     return {**_names(row.key), "sessions": f"{len(row.sessions):,}", "above": links.place(row.above)}
 
 
-def headline(known: Analysis) -> str:
+def headline(known: TriggersAnalysis) -> str:
     """The page in a sentence or two."""
     rows = [row for row in known.rows if row.fired]
     if not rows:
@@ -271,7 +271,7 @@ def headline(known: Analysis) -> str:
     return words
 
 
-def totals(known: Analysis) -> list[dict[str, str]]:
+def totals(known: TriggersAnalysis) -> list[dict[str, str]]:
     """The sums over all rows."""
     rows = known.rows
     counts = {cause: sum(row.compactions.get(cause, 0) for row in rows) for cause in Cause}
@@ -290,7 +290,7 @@ def totals(known: Analysis) -> list[dict[str, str]]:
     return [{"name": name, "value": f"{value:,}", "note": note} for name, value, note in values]
 
 
-def filters(project: Project, known: Analysis) -> dict[str, Any]:
+def filters(project: Project, known: TriggersAnalysis) -> dict[str, Any]:
     """The form: what may be chosen, and what is."""
     tags = Tag.objects.of(project).filter(sessions__deleted=None).values_list("name", flat=True).distinct()
     menus = (
@@ -310,7 +310,7 @@ def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
     return [{"value": value, "on": value == chosen} for value in sorted(names, key=str.casefold)]
 
 
-def _change(change: Change, links: Links) -> dict[str, Any]:
+def _change(change: ThresholdChange, links: Links) -> dict[str, Any]:
     return {
         **_names(change.key),
         "day": day(change.time),
@@ -328,7 +328,7 @@ def _change(change: Change, links: Links) -> dict[str, Any]:
     }
 
 
-def _rule_change(change: Change) -> str:
+def _rule_change(change: ThresholdChange) -> str:
     before, after = (
         "no threshold" if value is None else f"{value:,}" for value in (change.rule_before, change.rule_after)
     )
@@ -336,7 +336,7 @@ def _rule_change(change: Change) -> str:
 
 
 def _interval(key: RowKey, limits: tuple[int | None, int | None]) -> str:
-    above, at_most = (None if value is None else Place(value, "", 0) for value in limits)
+    above, at_most = (None if value is None else CheckPlace(value, "", 0) for value in limits)
     return interval_of(key, above, at_most).words
 
 
@@ -388,7 +388,7 @@ def _forced(row: TriggerRow, links: Links) -> dict[str, Any]:
     }
 
 
-def _single(known: Analysis, row: TriggerRow, links: Links) -> dict[str, Any]:
+def _single(known: TriggersAnalysis, row: TriggerRow, links: Links) -> dict[str, Any]:
     """More of a row that is alone on the page: each compaction, and what was compared."""
     checks = [(item.session, check) for item in known.stretches for check in item.evidence.compactions]
     checks.sort(key=lambda pair: (pair[1].time is None, pair[1].time or 0.0, pair[0], pair[1].step))

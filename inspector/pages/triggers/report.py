@@ -8,7 +8,7 @@ from guard_core.report import Table, TableReport, sealed
 from guard_core.report.tables import Value
 from guard_core.rules.evidence import UNSAID, Cause, automatic
 from inspector.pages.shared.numbers import counted
-from inspector.pages.triggers.analysis import Analysis
+from inspector.pages.triggers.analysis import TriggersAnalysis
 
 MOST_ROWS = 500  # that are listed
 HEADS = (
@@ -22,7 +22,7 @@ INTERVAL = (
 )
 
 
-def report_of(analysis: Analysis, level: str) -> TableReport:
+def report_of(analysis: TriggersAnalysis, level: str) -> TableReport:
     """One row per agent, version, model and window, with the interval of its threshold and the formula in it."""
     rows = analysis.rows
     sessions = {session for row in rows for session in row.sessions}

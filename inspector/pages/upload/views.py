@@ -66,7 +66,7 @@ def open_sample(request: HttpRequest, name: str, wait: Wait = settled) -> HttpRe
     return redirect(address_of(wait([submit(project_of(request), received)])[0]))
 
 
-class Item(NamedTuple):
+class UploadItem(NamedTuple):
     """One recording of a request, or a file that is left aside."""
 
     name: str
@@ -77,7 +77,7 @@ class Item(NamedTuple):
     aside: str = ""
 
 
-def _given(request: HttpRequest) -> Iterator[Item]:
+def _given(request: HttpRequest) -> Iterator[UploadItem]:
     files = request.FILES.getlist("file")
     paths = request.POST.getlist("path")
     named = paths if len(paths) == len(files) else [""] * len(files)
@@ -87,9 +87,9 @@ def _given(request: HttpRequest) -> Iterator[Item]:
         file, folder = files[unit.file], folders[unit.file]
         if file.size or not folder:  # an empty file of a folder is nothing
             wal = None if unit.wal is None else files[unit.wal]
-            yield Item(safe_name(names[unit.file]), folder, file, wal, aside=unit.aside)
+            yield UploadItem(safe_name(names[unit.file]), folder, file, wal, aside=unit.aside)
     if text := request.POST.get("text", "").strip():
-        yield Item("pasted session", text=text)
+        yield UploadItem("pasted session", text=text)
 
 
 def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tuple[list[ImportOutcome], GuardError]:
@@ -108,7 +108,7 @@ def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tupl
     return outcomes, refused
 
 
-def _bring(project: Project, item: Item, *, strict: bool, window: int | None) -> Import:
+def _bring(project: Project, item: UploadItem, *, strict: bool, window: int | None) -> Import:
     received = _received(item)
     if item.folder:
         return placed(add(project, received, strict=strict, window=window), item.folder)
@@ -126,7 +126,7 @@ def _awaited(outcomes: list[ImportOutcome], wait: Wait) -> list[ImportOutcome]:
     return outcomes
 
 
-def _received(item: Item) -> Received:
+def _received(item: UploadItem) -> Received:
     if item.file is not None:
         received = take(item.file, item.name)
     else:

@@ -30,7 +30,7 @@ class WatcherLine(NamedTuple):
     path: str = ""
 
 
-class Place(NamedTuple):
+class WatchedRow(NamedTuple):
     """One watched place."""
 
     pk: int
@@ -75,7 +75,7 @@ def _page(request: HttpRequest, more: dict[str, Any] | None = None, status: int 
     stored = list(WatchedPlace.objects.of(project_of(request)).order_by("pk"))
     paths = {row.path for row in stored}
     context = {
-        "places": [Place(row.pk, row.path, Path(row.path).exists()) for row in stored],
+        "places": [WatchedRow(row.pk, row.path, Path(row.path).exists()) for row in stored],
         "known": [str(path) for path in known_folders() if str(path.resolve()) not in paths],
         "is_server": watch is not None,
         "lines": [line_of(project_of(request), text) for text in reversed(watch.lines)] if watch is not None else [],

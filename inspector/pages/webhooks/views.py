@@ -17,7 +17,7 @@ from inspector.models import Delivery, Webhook
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.project import project_of
 from inspector.webhooks import signing
-from inspector.webhooks.addresses import MOST_CHARS, NotAllowed, target_of
+from inspector.webhooks.addresses import MOST_CHARS, AddressNotAllowed, target_of
 from inspector.webhooks.deliveries import TEST, last, write_test
 
 KINDS = (NEAR_MISS, OVERFLOW, LOOP)
@@ -60,7 +60,7 @@ def webhook_add(request: HttpRequest) -> HttpResponse:
     kinds = [kind for kind in KINDS if kind in request.POST.getlist("kind")]
     try:
         target_of(url)
-    except NotAllowed as error:
+    except AddressNotAllowed as error:
         return _refused(request, url, kinds, str(error))
     if not kinds:
         return _refused(request, url, kinds, "Choose at least one kind of message.")

@@ -14,7 +14,7 @@ from guard_core.__main__ import main
 from guard_core.avoiding import avoid, base_of, nothing_words
 from guard_core.avoiding.cost import cost_of, loses_more, recorded_case
 from guard_core.avoiding.goals import is_met
-from guard_core.avoiding.ways import POLICY, SETTING, TIERS, WINDOW, Base, ways
+from guard_core.avoiding.ways import POLICY, SETTING, TIERS, WINDOW, StartingSettings, ways
 from guard_core.findings import Facts, conclusions
 from guard_core.outcomes.losses import stated_in
 from guard_core.outcomes.outcome import rewrites
@@ -404,7 +404,7 @@ def test_a_setting_that_loses_no_more_is_offered_before_a_nearer_one_that_does()
         window=Sourced(200_000, Provenance.RECORDER),
         size=12_000,
     )
-    facts, base = Facts.of(grown), Base(POLICIES["claude-code"], {}, 200_000, "Claude Code")
+    facts, base = Facts.of(grown), StartingSettings(POLICIES["claude-code"], {}, 200_000, "Claude Code")
     (answer,) = [item for item in avoid(facts, conclusions(facts)[0], base) if item.goal.kind == "has_room"]
     (remedy,) = [item for item in answer.remedies if item.way.tier == SETTING]
     reaching = {}

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from guard_core.checker.sentences import check_sentence, check_verdict_sentence
-from guard_core.checker.story import Replay, Story, Wrong
+from guard_core.checker.story import ReplayStory, Story, Wrong
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import (
     Facts,
@@ -567,7 +567,7 @@ def exchanged(sides: Iterable[Claims]) -> Iterator[tuple[str, bool]]:
     for claims in sides:
         story = Story(claims.session, claims.window)
         if claims.trace is not None:
-            story = Replay(claims.session, claims.window, claims.trace)
+            story = ReplayStory(claims.session, claims.window, claims.trace)
         tests: list[tuple[Finding | Verdict, Callable[..., None]]] = [(one, check_sentence) for one in claims.findings]
         tests += [(claims.verdict, check_verdict_sentence)] if claims.session.calls else []
         for claim, test in tests:

@@ -17,7 +17,7 @@ from guard_core.checker import check
 from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import REPLAYED, rules_lost
-from guard_core.checker.story import Replay
+from guard_core.checker.story import ReplayStory
 from guard_core.events import Event, Role, TextPart
 from guard_core.findings import Finding
 from guard_core.sessions import Session
@@ -127,7 +127,7 @@ NOTES = ("rule_lost", "earlier_rule_lost")
 
 def test_a_gate_notes_each_rule_that_a_replay_loses_and_no_other(replayed):
     for claims in (claims for name, claims in replayed.items() if name.startswith("rules")):
-        story = Replay(claims.session, claims.window, claims.trace)
+        story = ReplayStory(claims.session, claims.window, claims.trace)
         begun = {story.request_of(step) for step in range(len(claims.session.calls))}
         lost = {(rule, *of) for message in begun for rule, of in rules_lost(story, message).items()}
         assert lost == {(item.numbers["rule"], item.kind, item.step) for item in claims.findings if item.kind in NOTES}

@@ -3,7 +3,7 @@
 from guard_core.corpus import SessionStretch
 from guard_core.rules.base import Stretch
 from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
-from guard_core.rules.inference import Point
+from guard_core.rules.inference import CheckEvidence
 from guard_core.rules.registry import AGENTS
 from guard_core.sessions import Provenance, Sourced
 
@@ -30,7 +30,7 @@ def stretch(session, *compactions, passed=None, version="2.1.14", window=200_000
             rule=rule,
             counter="prompt" if rule is None else rule.counter,
             relation=">=" if rule is None else rule.relation,
-            passed=None if passed is None else Point(9, passed),
+            passed=None if passed is None else CheckEvidence(9, passed),
             compactions=compactions,
             auto=sum(item.cause is not Cause.MANUAL for item in compactions),
             comparable=sum(item.cause is not Cause.MANUAL and item.tokens is not None for item in compactions),

@@ -1,7 +1,7 @@
 """What a compaction did to snippets, and what was open when it came."""
 
 from guard_core.facts.across import Views, calls_without_result, crossings, last_requests, open_work
-from guard_core.facts.lanes import Search, Snippet, State, places_of
+from guard_core.facts.lanes import Search, Snippet, SnippetState, places_of
 from guard_core.findings import Facts
 from guard_core.ledger import Ledger
 from guard_core.outcomes.sent import SentRequests
@@ -18,8 +18,17 @@ def test_a_snippet_is_compared_before_given_and_after():
     search = Search(SentRequests.recorded(Facts.of(built)), snippets, places, LOG.__getitem__)
     views = Views((Span(0, 4),), -1, (Span(2, 4),), (Synthetic("summary", 9, "Use tabs in the Makefile"),), -1)
     first, second = crossings(search, views)
-    assert (first.snippet.event, first.before, first.given, first.after) == (0, State.VERBATIM, State.GONE, State.GONE)
-    assert (second.before, second.given, second.after) == (State.VERBATIM, State.VERBATIM, State.QUOTED)
+    assert (first.snippet.event, first.before, first.given, first.after) == (
+        0,
+        SnippetState.VERBATIM,
+        SnippetState.GONE,
+        SnippetState.GONE,
+    )
+    assert (second.before, second.given, second.after) == (
+        SnippetState.VERBATIM,
+        SnippetState.VERBATIM,
+        SnippetState.QUOTED,
+    )
     assert first.is_worse
     assert second.is_worse
 

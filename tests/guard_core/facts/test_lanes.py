@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.checker import check
-from guard_core.facts.lanes import Search, Snippet, State, places_of, worst_first
+from guard_core.facts.lanes import Search, Snippet, SnippetState, places_of, worst_first
 from guard_core.facts.words import blind_words, outcome_words, read_again_words, summary_words
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.outcomes.sent import SentRequests
@@ -85,8 +85,8 @@ def test_lane_and_finding_agree_on_where_it_was_lost_whatever_can_be_read(left, 
     (finding,) = (item for item in recorded_findings(Facts.of(built)) if item.kind == "request_lost")
     assert check(built, [finding], judge_session(built)) == []
     losses = lane_of(built).losses
-    first = next((change for change in losses if change.after is State.GONE), losses[0] if losses else None)
-    assert finding.severity == ("warning" if first is not None and first.after is State.GONE else "info")
+    first = next((change for change in losses if change.after is SnippetState.GONE), losses[0] if losses else None)
+    assert finding.severity == ("warning" if first is not None and first.after is SnippetState.GONE else "info")
     assert finding.numbers["first_absent"] == (-1 if first is None else first.step)
     assert first is None or finding.numbers["compaction"] == first.compaction
 
@@ -266,14 +266,14 @@ def test_a_summary_in_another_language_holds_nothing_that_was_gone_or_not_said_b
 
 def test_what_the_next_summary_does_not_translate_back_is_lost_there_at_the_latest():
     lane = lane_of(talk(compaction(3, summary=CHINESE), compaction(5, summary="Half is done.")))
-    assert (lane.lost.step, lane.last_state) == (4, State.GONE)
+    assert (lane.lost.step, lane.last_state) == (4, SnippetState.GONE)
     assert outcome_words(lane).startswith("lost at step 5 (compaction 2) at the latest; the last request known to have")
 
 
 def test_a_name_is_gone_in_whatever_language_the_summary_is():
     built = talk(compaction(3, summary=CHINESE), first=f"{RULE} in src/billing.py")
     (lane,) = search(built, Snippet("path", "src/billing.py", 0)).lanes()
-    assert lane.last_state is State.GONE
+    assert lane.last_state is SnippetState.GONE
 
 
 def test_nothing_is_a_paraphrase_of_what_was_not_said_yet():
@@ -292,7 +292,7 @@ def test_a_replay_says_what_only_its_unwritten_summary_can_hold():
     facts = Facts.of(built)
     trace = played(facts.ledger, get_policy("contextguard"), window=30_000, summarizer=FixedSummaries(500))
     (lane,) = search(built, Snippet("rule", f"{RULE} 0"), sent=SentRequests.replayed(facts, trace)).lanes()
-    assert lane.last_state is State.UNKNOWN
+    assert lane.last_state is SnippetState.UNKNOWN
     assert lane.lost.step == trace.compactions[0].step
 
 

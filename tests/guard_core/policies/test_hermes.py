@@ -10,14 +10,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from guard_core.estimation.usage import Counted, CountedRun, usage_for
+from guard_core.estimation.usage import CountedRun, RequestCount, usage_for
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.base import Check, Point
 from guard_core.policies.hermes import hermes_settings
 from guard_core.policies.hermes.cut import tail_cut
-from guard_core.policies.hermes.messages import Estimates, list_messages
+from guard_core.policies.hermes.messages import HermesEstimates, list_messages
 from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
@@ -108,7 +108,7 @@ def test_the_tail_grows_at_once_where_the_body_exceeds_the_soft_ceiling(pairs, t
 def test_the_raw_budget_keeps_the_tail_from_growing_at_once(pairs, tail):  # H-5, current: a cut at 5 behind 4 messages
     events = [*opening(), *(event for _ in range(pairs) for event in pair(20_000)), model("a"), user("u"), model("a")]
     ledger, settings = Ledger.of(session(*events)), get_policy("hermes").settings
-    messages = list_messages(Estimates(ledger, settings), (Span(0, len(events)),))
+    messages = list_messages(HermesEstimates(ledger, settings), (Span(0, len(events)),))
     cut = tail_cut(messages, 4, settings, 20_000)
     assert (cut.anchored, len(events) - cut.anchored) == (5, tail)
 
@@ -217,7 +217,7 @@ class Counts:
     tokens: np.ndarray
 
     def one(self, step, view, heuristic, epoch=-1):
-        return Counted(max(int(self.tokens[step]), 0), bool(self.tokens[step] > 0), 1)
+        return RequestCount(max(int(self.tokens[step]), 0), bool(self.tokens[step] > 0), 1)
 
     def run(self, start, stop, head, kept_from, heuristics, form=""):
         tokens = self.tokens[start:stop]

@@ -5,7 +5,7 @@ import pytest
 
 from guard_core.errors import SettingError
 from guard_core.events import Event, MediaPart, Role, TextPart
-from guard_core.forms import Ends
+from guard_core.forms import CutToEnds
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.litellm import Ending, litellm_settings, shortened
@@ -33,7 +33,7 @@ CHAT = session(user("u" * 400), model("m" * 400), user("v" * 400), calls=(ModelC
     [
         (400, (Span(0, 3),)),
         (203, (Span(1, 3),)),  # three tokens are left, and no more than three end it
-        (150, (Span(1, 2, Ends(what="text", head=99, tail=99, marker="..").name), Span(2, 3))),
+        (150, (Span(1, 2, CutToEnds(what="text", head=99, tail=99, marker="..").name), Span(2, 3))),
     ],
 )
 def test_the_newest_messages_stay_and_the_first_that_does_not_fit_loses_its_middle(limit, view):

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from guard_core.estimation.usage import PROVIDER, Counted, CountedRun, RatioUsage
+from guard_core.estimation.usage import PROVIDER, CountedRun, RatioUsage, RequestCount
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -65,7 +65,7 @@ class Reports:
     refuses = False
 
     def one(self, step, view, heuristic, epoch=-1):
-        return Counted(self.tokens, True, PROVIDER)
+        return RequestCount(self.tokens, True, PROVIDER)
 
     def run(self, start, stop, head, kept_from, heuristics, form=""):
         size = stop - start

@@ -13,7 +13,7 @@ import pytest
 from guard_core.ledger import Ledger
 from guard_core.recordings.base import Recording, RecordingFormat
 from guard_core.recordings.reading.source import ByteSource
-from guard_core.recordings.reading.watch import Watch
+from guard_core.recordings.reading.watch import ObjectWatch
 from guard_core.sessions import Session
 from guard_core.views import View, kept_events
 from tests.plugins.examples import EXAMPLES, USUAL
@@ -31,7 +31,7 @@ def read_as(format_: RecordingFormat, content: Any, *, strict: bool = False) -> 
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
     with ByteSource.open(data, strict=strict) as source:
         assert format_.matches(source)
-        source.watch = Watch(format_.known_names) if format_.known_names is not None else None
+        source.watch = ObjectWatch(format_.known_names) if format_.known_names is not None else None
         return format_.read(source)
 
 

@@ -10,7 +10,7 @@ from guard_core.errors import SettingError
 from guard_core.events import ToolCallPart
 from guard_core.redaction import Redactor, find, learn_session, own_patterns, redacted_report, redacted_session
 from guard_core.redaction.redactor import key_of
-from guard_core.report import Options, build, encode, markdown, page, sheet, verify
+from guard_core.report import ReportOptions, build, encode, markdown, page, sheet, verify
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 from tests.guard_core.redaction import second_corpus, third_corpus
 from tests.guard_core.redaction.corpus import LOOK_ALIKES, PLACES, TRUE
@@ -163,7 +163,7 @@ def leaking():
 def test_nothing_of_a_report_holds_a_secret(leaking):
     redactor = Redactor()
     learn_session(redactor, leaking)
-    plain = build(leaking, Options())
+    plain = build(leaking, ReportOptions())
     one = redacted_report(plain, redactor)
     assert holds(encode(plain).decode(), GITHUB)
     for form in (encode(one).decode(), page(one), markdown(one), sheet(one)):

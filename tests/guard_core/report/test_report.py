@@ -13,7 +13,7 @@ from guard_core.errors import GuardError, SettingError
 from guard_core.events import Event, Role, TextPart
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.report import (
-    Options,
+    ReportOptions,
     badge,
     build,
     decode,
@@ -44,12 +44,12 @@ def recording():
 
 @pytest.fixture(scope="module")
 def plain(recording):
-    return build(recording, Options())
+    return build(recording, ReportOptions())
 
 
 @pytest.fixture(scope="module")
 def report(recording):
-    return build(recording, Options(policy="codex"))
+    return build(recording, ReportOptions(policy="codex"))
 
 
 def with_hostile_words(one):
@@ -102,7 +102,7 @@ def test_it_holds_the_verdict_findings_and_compactions_of_the_session(recording,
 
 
 def test_a_session_that_was_only_simulated_is_reported_by_its_replay():
-    one = build(bundled("timing-gap"), Options())
+    one = build(bundled("timing-gap"), ReportOptions())
     assert {side.name for side in one.sides} <= {"recorded", "replayed"}
     assert one.sides[0].compactions
 
@@ -120,7 +120,7 @@ def test_a_negative_number_has_the_minus_sign_of_the_formulas(report):
 @pytest.mark.parametrize("level", ["numbers", "names", "text"])
 def test_what_was_written_is_verified_against_its_recording(level):
     recording = bundled("small-window")
-    one = build(recording, Options(level=level))
+    one = build(recording, ReportOptions(level=level))
     again = decode(encode(one))
     assert again == one
     assert verify(again) == verify(again, [recording]) == []
@@ -128,7 +128,7 @@ def test_what_was_written_is_verified_against_its_recording(level):
 
 def test_every_changed_figure_is_noticed():
     recording = bundled("small-window")
-    one = build(recording, Options())
+    one = build(recording, ReportOptions())
     peak = msgspec.structs.replace(one.sides[0].outcome, peak=one.sides[0].outcome.peak + 1)
     forged = sealed(msgspec.structs.replace(one, sides=(msgspec.structs.replace(one.sides[0], outcome=peak),)))
     assert verify(forged) == []  # a digest alone proves nothing
@@ -150,7 +150,7 @@ def of_another_engine(report, **changed):
 
 def test_of_a_report_by_another_engine_only_what_both_versions_compute_is_compared():
     recording = bundled("small-window")
-    one = build(recording, Options())
+    one = build(recording, ReportOptions())
     report = of_another_engine(one)
     assert verify_document(report) == ([], "0.1.0")
     assert verify_document(report, [recording]) == ([], "0.1.0")
@@ -173,7 +173,7 @@ def test_a_bridge_that_does_not_add_up_is_noticed(report):
 
 def test_lower_levels_hold_no_words_of_the_session(recording, plain):
     wanted = ("Fill the column", "orchard/", "tenants", "read_file")
-    names, numbers = (encode(build(recording, Options(level=level))).decode() for level in ("names", "numbers"))
+    names, numbers = (encode(build(recording, ReportOptions(level=level))).decode() for level in ("names", "numbers"))
     text, tool = encode(plain).decode(), plain.session.tools[0][0]
     assert plain.level == "text"
     assert all(words in text for words in wanted[:2])
@@ -200,10 +200,10 @@ def test_of_a_sentence_only_the_quotations_are_withheld(plain):
 
 
 def test_chosen_compactions_are_shown_in_full(recording):
-    one = build(recording, Options(chosen=(2,)))
+    one = build(recording, ReportOptions(chosen=(2,)))
     assert [item.bridge is not None for item in one.sides[0].compactions] == [False, False, True]
     with pytest.raises(SettingError, match="no compaction 9"):
-        build(recording, Options(chosen=(8,)))
+        build(recording, ReportOptions(chosen=(8,)))
 
 
 def test_the_chart_says_the_count_of_each_request_and_leads_to_each_compaction(plain):
@@ -231,7 +231,7 @@ def test_a_request_that_was_never_counted_is_not_called_recorded(plain):
 
 
 def test_hostile_text_stays_text_in_every_form(recording):
-    one = build(with_hostile_words(recording), Options())
+    one = build(with_hostile_words(recording), ReportOptions())
     one = sealed(msgspec.structs.replace(one, title=HOSTILE, remarks=(Remark(-1, HOSTILE), Remark(37, HOSTILE))))
     html = page(one)
     elements = Elements(html)
@@ -283,7 +283,7 @@ def test_what_is_no_report_is_refused_in_a_sentence(report):
 
 def test_a_session_without_calls_or_compactions_has_a_report():
     for one in (session(), session(user("Hello"), model("Hello."))):
-        report = build(one, Options(policy="codex"))
+        report = build(one, ReportOptions(policy="codex"))
         assert "<h1>" in page(report)
         assert markdown(report)
         assert badge(report)
@@ -291,7 +291,7 @@ def test_a_session_without_calls_or_compactions_has_a_report():
 
 
 def test_the_share_that_a_compaction_left_names_its_source_where_the_provider_did_not_count_the_request():
-    counted = build(bundled("long-coding"), Options()).sides[0].compactions[0]
+    counted = build(bundled("long-coding"), ReportOptions()).sides[0].compactions[0]
     assert compaction_row(counted)[5].endswith(" %")
     assert compaction_row(msgspec.structs.replace(counted, after_source="modelled"))[5].endswith(" % (modelled)")
     modelled = msgspec.structs.replace(counted, before=155_537, before_source="modelled")
@@ -300,7 +300,7 @@ def test_the_share_that_a_compaction_left_names_its_source_where_the_provider_di
 
 
 def test_an_unknown_price_has_no_source():
-    report = build(msgspec.structs.replace(bundled("long-coding"), model="nameless"), Options())
+    report = build(msgspec.structs.replace(bundled("long-coding"), model="nameless"), ReportOptions())
     side = report.sides[0]
     unknown = msgspec.structs.replace(side.outcome, costs=msgspec.structs.replace(side.outcome.costs, total=None))
     rows = figures(report, msgspec.structs.replace(side, outcome=unknown))
@@ -309,8 +309,8 @@ def test_an_unknown_price_has_no_source():
 
 def test_a_report_says_what_is_cut_on_paper(recording):
     words = "On paper summaries end after 62 mm. The report itself has all of it."
-    assert words in page(build(recording, Options(level="text")))
-    plain = build(recording, Options(level="numbers"))
+    assert words in page(build(recording, ReportOptions(level="text")))
+    plain = build(recording, ReportOptions(level="numbers"))
     assert "On paper" not in page(plain)
     side = plain.sides[0]
     many = msgspec.structs.replace(side, compactions=side.compactions[:1] * 61)
@@ -318,7 +318,7 @@ def test_a_report_says_what_is_cut_on_paper(recording):
 
 
 def test_counts_of_characters_are_called_so_beside_each_of_them():
-    one = build(in_characters(), Options(policy="contextguard", window=20_000))
+    one = build(in_characters(), ReportOptions(policy="contextguard", window=20_000))
     assert one.sides[0].outcome.peak_source == "recorded, perhaps characters"
     assert any("seem to count characters, not tokens" in sentence for sentence in one.assumptions)
     rows = list(csv.DictReader(io.StringIO(sheet(one))))

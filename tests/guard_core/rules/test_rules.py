@@ -18,7 +18,7 @@ from guard_core.rules.claude_code import FAILING
 from guard_core.rules.counters import UNKNOWN
 from guard_core.rules.decisions import OwnChecks
 from guard_core.rules.evidence import Cause
-from guard_core.rules.inference import Point, interval_of
+from guard_core.rules.inference import CheckEvidence, interval_of
 from guard_core.rules.words import headline
 from guard_core.sessions import (
     AgentSetting,
@@ -832,10 +832,10 @@ def test_of_a_simulated_session_no_agent_is_said_to_have_a_rule():
 
 def test_an_open_bound_is_that_of_the_relation():
     stretch = Stretch(0, 9, "", "m", None)
-    strict = interval_of(stretch, "total", ">", [Point(1, 100)], [Point(2, 103)], calls=9)
+    strict = interval_of(stretch, "total", ">", [CheckEvidence(1, 100)], [CheckEvidence(2, 103)], calls=9)
     assert [value for value in range(95, 110) if strict.contains(value)] == [100, 101, 102]
     assert strict.words == "at least 100 and below 103"
-    equal = interval_of(stretch, "total", ">=", [Point(1, 100)], [Point(2, 103)], calls=9)
+    equal = interval_of(stretch, "total", ">=", [CheckEvidence(1, 100)], [CheckEvidence(2, 103)], calls=9)
     assert [value for value in range(95, 110) if equal.contains(value)] == [101, 102, 103]
 
 

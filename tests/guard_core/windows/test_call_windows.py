@@ -6,8 +6,8 @@ import pytest
 
 from guard_core.__main__ import main
 from guard_core.recordings.formats.native.format import write
-from guard_core.report import Options, build
-from guard_core.windows.call_windows import CallWindow, Judged, call_windows, windows_words
+from guard_core.report import ReportOptions, build
+from guard_core.windows.call_windows import CallWindow, WindowWarning, call_windows, windows_words
 from tests.guard_core.outcomes.cast import SONNET, counted, facts_of
 
 SIZES = "The calls have 2 windows, in tokens: 200,000 (5 calls), 1,048,576 (1 call)."
@@ -22,7 +22,7 @@ def test_windows_of_other_models_are_counted_and_the_one_of_the_replays_is_named
     facts = facts_of(counted((20_000,) * 6, names=(*(SONNET,) * 3, "gpt-4o", "gemini-2.5-pro", "gpt-4o")))
     windows = call_windows(facts.other_windows, 200_000)
     assert windows == (CallWindow(200_000, 3), CallWindow(128_000, 2), CallWindow(1_048_576, 1))
-    assert windows_words(windows, Judged.COMPARISON) == (
+    assert windows_words(windows, WindowWarning.COMPARISON) == (
         "The calls have 3 windows, in tokens: 200,000 (3 calls), 128,000 (2 calls), 1,048,576 (1 call). Overflows and "
         "near misses are counted by each call's own; policies compact by 200,000 at every call, and the share of the "
         "peak and the room left are of it, too."
@@ -34,7 +34,7 @@ def test_a_window_that_answered_prompts_disprove_is_said_not_to_be_known():
     facts = facts_of(counted(prompts, names=(SONNET, "gpt-4", SONNET, "gpt-4", SONNET)))
     windows = call_windows(facts.other_windows, 200_000)
     assert windows == (CallWindow(200_000, 3), CallWindow(0, 2))
-    assert windows_words(windows, Judged.RECORDING) == (
+    assert windows_words(windows, WindowWarning.RECORDING) == (
         "The window, in tokens: 200,000 (3 calls); of 2 calls it is not known, as larger prompts than their model "
         "holds were answered. Overflows and near misses are counted by each call's own."
     )
@@ -43,13 +43,13 @@ def test_a_window_that_answered_prompts_disprove_is_said_not_to_be_known():
 def test_a_session_of_one_window_needs_no_words_of_it():
     windows = call_windows(facts_of(counted((20_000,) * 4)).other_windows, 60_000)
     assert windows == (CallWindow(60_000, 4),)
-    assert all(windows_words(windows, judged) == "" for judged in Judged)
+    assert all(windows_words(windows, judged) == "" for judged in WindowWarning)
 
 
 def test_a_report_says_which_window_judges_what(two_windows):
     own = "Overflows and near misses are counted by each call's own"
-    assert build(two_windows, Options()).assumptions[0] == f"{SIZES} {own}."
-    replayed = build(two_windows, Options(policy="codex"))
+    assert build(two_windows, ReportOptions()).assumptions[0] == f"{SIZES} {own}."
+    replayed = build(two_windows, ReportOptions(policy="codex"))
     assert replayed.assumptions[0] == f"{SIZES} {own}; the policy compacts by 200,000 at every call."
 
 

@@ -19,7 +19,7 @@ from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from inspector.accounts import access, keys
 from inspector.accounts.access import ANYONE, RULES, SIGNED_IN
-from inspector.models import Project, Role, Session, default_project
+from inspector.models import AccountRole, Project, Session, default_project
 from inspector.project.checks import every_address_has_a_rule
 from tests.inspector.conftest import TEAM_MODE, imported
 from tests.inspector.pages.test_hostile_requests import addresses, dump, undone
@@ -40,7 +40,7 @@ def stored(shared_rows):
     with shared_rows(), override_settings(**TEAM_MODE):
         job = imported(native.write(SAMPLES["small-window"].build()))
         project, elsewhere = default_project(), Project.objects.create(slug="elsewhere", name="Elsewhere")
-        people = {role: person(role, project, Role(role)) for role in ("owner", "editor", "viewer")}
+        people = {role: person(role, project, AccountRole(role)) for role in ("owner", "editor", "viewer")}
         people["other"] = person("other", elsewhere)
         session = project_sessions(project)[0]
         known = {"/s/": {session.pk}, "/imports/": {job.pk}, "/recordings/": {job.recording_id}}
@@ -111,7 +111,7 @@ def test_an_owner_looks_at_everything(there):
 def test_a_viewer_changes_nothing(there, requests_in_turn):
     before = dump()
     for url, method in requests_in_turn:
-        if method not in SAFE and rule(url).change in (Role.EDITOR, Role.OWNER):
+        if method not in SAFE and rule(url).change in (AccountRole.EDITOR, AccountRole.OWNER):
             assert there.clients["viewer"].generic(method, url).status_code == 403, (url, method)
     assert changed(before) <= {"inspector_spent"}
 
@@ -122,7 +122,7 @@ def test_an_editor_does_not_manage_the_team(there):
         if url == "/logout/":
             continue  # it would end what the rest is asked with
         refused = asked(there, "editor", "POST", url).status_code == 403
-        assert refused is (rule(url).change == Role.OWNER), url
+        assert refused is (rule(url).change == AccountRole.OWNER), url
 
 
 @pytest.mark.long("more")
@@ -165,7 +165,7 @@ def test_a_key_does_what_its_scope_says_and_nothing_else(there):
     foreign = keys.make(Project.objects.get(slug="elsewhere"), "f", ["read", "ingest"], "other")[1]
     client = there.clients["nobody"]
     for url in there.urls:
-        looks, needed = rule(url).look == Role.VIEWER, rule(url)
+        looks, needed = rule(url).look == AccountRole.VIEWER, rule(url)
         if needed.look == ANYONE:
             continue
         for text, method, expected in (

@@ -23,6 +23,7 @@ from inspector.ingest.importing import run_import
 from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.models import (
+    AccountRole,
     ApiKey,
     Comment,
     Import,
@@ -31,7 +32,6 @@ from inspector.models import (
     Preset,
     Project,
     Recording,
-    Role,
     SavedView,
     Session,
     Share,
@@ -95,7 +95,7 @@ def stored(shared_rows) -> SimpleNamespace:
         rows = rows_of(other)
         numbers = {
             "team_member": Membership.objects.of(other).get(account=bob).pk,
-            "team_uninvite": invitations.invite(other, Role.VIEWER, "bob")[0].pk,
+            "team_uninvite": invitations.invite(other, AccountRole.VIEWER, "bob")[0].pk,
             "team_key_revoke": keys.make(other, SECRET, ["read"], "bob")[0].pk,
         }
     return SimpleNamespace(alice=alice, other=other, rows=rows, numbers=numbers)

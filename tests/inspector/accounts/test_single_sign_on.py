@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from inspector.accounts import audit, invitations, limits, memberships, oidc
-from inspector.models import Account, AuditRecord, Identity, Membership, Project, Role, default_project
+from inspector.models import Account, AccountRole, AuditRecord, Identity, Membership, Project, default_project
 from inspector.pages.account.single_sign_on import COOKIE
 from inspector.project.checks import single_sign_on_is_whole
 from tests.inspector.accounts.openid_provider import CLIENT_ID, CLIENT_SECRET, Provider, Running
@@ -70,7 +70,7 @@ def signed_in(client: Any, start: str = START) -> Any:
     return client.get(agreed(client.get(start)["Location"]))
 
 
-def invitation(role: Role = Role.EDITOR, account: Account | None = None) -> str:
+def invitation(role: AccountRole = AccountRole.EDITOR, account: Account | None = None) -> str:
     _, token = invitations.invite(default_project(), role, "alice", account)
     return f"/join/{token}/"
 
@@ -315,7 +315,7 @@ def test_the_last_way_to_sign_in_stays(provider, client):
 def test_nobody_disconnects_the_identity_of_another(provider, client, team_handler):
     signed_in(client, f"{START}?next={invitation()}")
     row = Identity.objects.get()
-    for role in Role:
+    for role in AccountRole:
         other = browser(team_handler, person(role, default_project(), role, PASSWORD))
         assert disconnected(other, row).status_code == 404
     assert disconnected(browser(team_handler), row).status_code == 401
@@ -402,7 +402,7 @@ def test_a_person_without_an_account_and_an_inactive_account_are_in_the_log_of_w
     join = invitation()
     signed_in(client, f"{START}?next={join}")
     other = Project.objects.create(slug="other", name="Other")
-    memberships.join(Account.objects.get(), other, Role.VIEWER)
+    memberships.join(Account.objects.get(), other, AccountRole.VIEWER)
     Account.objects.update(is_active=False)
     signed_in(browser(team_handler))
     for project in (default_project(), other):

@@ -16,7 +16,7 @@ from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall
 from guard_core.simulator.scenarios import SCENARIOS
 from inspector.accounts import access
-from inspector.models import GalleryRun, Import, Role, Session, Share, Sweep, default_project
+from inspector.models import AccountRole, GalleryRun, Import, Session, Share, Sweep, default_project
 from inspector.pages.gallery import runs, views
 from inspector.pages.gallery.table import PolicyChoice, rows_for
 from inspector.sharing import making
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 SENDS = ("hx-post", "hx-put", "hx-patch", "hx-delete")
 NONE = PolicyChoice("none", "")
 NOT_THERE = r"/comments/|/r999999|/1" + "0" * 30
-ROLES = (Role.VIEWER, Role.EDITOR, Role.OWNER)
+ROLES = (AccountRole.VIEWER, AccountRole.EDITOR, AccountRole.OWNER)
 
 
 class Offers(HTMLParser):
@@ -74,13 +74,13 @@ def requests_of(page: str, html: str) -> set[tuple[str, str]]:
     return named
 
 
-def refused(offers: set[tuple[str, str]], role: Role) -> set[tuple[str, str]]:
+def refused(offers: set[tuple[str, str]], role: AccountRole) -> set[tuple[str, str]]:
     """Those that the table refuses to a role."""
     addresses = set()
     for method, name in offers:
         rule = access.rule_of(name)
         needed = rule.look if method == "GET" else rule.change
-        if needed in ROLES and Role(needed).rank > role.rank:
+        if needed in ROLES and AccountRole(needed).rank > role.rank:
             addresses.add((method, name))
     return addresses
 
@@ -98,7 +98,7 @@ def there(bring, team, team_handler, settings):
     settings.RATE_CHANGES, settings.ANSWER_WAIT_SECONDS = 1_000_000, 0
     project = default_project()
     clients = {role: browser(team_handler, person(role.value, project, role)) for role in ROLES}
-    editor = clients[Role.EDITOR]
+    editor = clients[AccountRole.EDITOR]
     jobs = [bring(session_with_secrets()), bring(no_window()), bring(b"{", "bad.jsonl")]
     many = [session(user(f"find {n}"), model("here"), title=f"file {n}") for n in range(3)]
     jobs.append(bring(b"".join(native.write_all(many))))
@@ -143,7 +143,7 @@ def there(bring, team, team_handler, settings):
     return SimpleNamespace(urls=[*urls, *queries], clients=clients)
 
 
-def offered(there, role: Role) -> dict[str, set[tuple[str, str]]]:
+def offered(there, role: AccountRole) -> dict[str, set[tuple[str, str]]]:
     """What each page offers to a role, which is refused those that the table refuses to it, and no other."""
     pages = {}
     for url in there.urls:
@@ -159,10 +159,10 @@ def offered(there, role: Role) -> dict[str, set[tuple[str, str]]]:
 @pytest.mark.long
 def test_nobody_is_offered_what_would_be_refused_and_an_editor_more_than_a_viewer(there):
     """The walk of the editor meets the forms that a viewer is not offered; `test_access.py` tries the refusals."""
-    for role in (Role.VIEWER, Role.EDITOR):
+    for role in (AccountRole.VIEWER, AccountRole.EDITOR):
         pages = offered(there, role)
         assert (role, {url: wrong for url, offers in pages.items() if (wrong := refused(offers, role))}) == (role, {})
-    more = {name for offers in pages.values() for _, name in refused(offers, Role.VIEWER)}
+    more = {name for offers in pages.values() for _, name in refused(offers, AccountRole.VIEWER)}
     expected = {"upload", "open_sample", "session_window", "session_rule_settings", "session_share", "sweep_new"}
     expected |= {"sessions_bulk", "session_rename", "sessions_restore", "sessions_view_save", "sessions_view_delete"}
     expected |= {"session_preset_save", "session_preset_delete", "session_preset_rename", "sessions_view_rename"}

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from guard_core.recordings.formats import native
 from inspector.accounts import keys
-from inspector.models import AuditRecord, Comment, Project, Role, Session, default_project
+from inspector.models import AccountRole, AuditRecord, Comment, Project, Session, default_project
 from tests.big_sessions import big_session
 from tests.inspector.conftest import imported
 from tests.inspector.people import browser, person
@@ -131,7 +131,7 @@ def test_a_key_reads_or_writes_as_its_scopes_say(row, program):
 
 
 def test_a_key_deletes_what_it_wrote_and_nothing_else(row, program, team_handler):
-    emil = browser(team_handler, person("emil", default_project(), Role.EDITOR))
+    emil = browser(team_handler, person("emil", default_project(), AccountRole.EDITOR))
     mine = say(emil, row).json()
     assert mine["author"] == "emil"
     answer = program("DELETE", address(row, mine["id"]), "comment")
@@ -149,7 +149,7 @@ def test_a_key_deletes_what_it_wrote_and_nothing_else(row, program, team_handler
 def test_a_viewer_reads_and_an_owner_deletes(row, team, team_handler):
     vera, olga = (
         browser(team_handler, person(name, default_project(), role))
-        for name, role in (("vera", Role.VIEWER), ("olga", Role.OWNER))
+        for name, role in (("vera", AccountRole.VIEWER), ("olga", AccountRole.OWNER))
     )
     its = say(olga, row).json()
     assert vera.get(address(row)).json()["comments"][0]["id"] == its["id"]
@@ -185,9 +185,9 @@ def test_only_what_begins_a_thread_is_resolved(client, row):
 
 @pytest.mark.parametrize("is_resolved", [True, False])
 def test_who_may_write_comments_resolves_and_reopens_threads(row, team, team_handler, program, is_resolved):
-    members = {role: person(role, default_project(), role) for role in Role}
+    members = {role: person(role, default_project(), role) for role in AccountRole}
     other = person("other", Project.objects.create(slug="other", name="Other"))
-    its = say(browser(team_handler, members[Role.OWNER]), row).json()
+    its = say(browser(team_handler, members[AccountRole.OWNER]), row).json()
     method, url = ("PUT" if is_resolved else "DELETE"), address(row, f"{its['id']}/resolved")
 
     def asked(who: object) -> tuple[int, str]:
@@ -198,9 +198,9 @@ def test_who_may_write_comments_resolves_and_reopens_threads(row, team, team_han
         assert changed is (answer.status_code == 200)
         return answer.status_code, Comment.unscoped.get().resolved_by
 
-    assert [asked(members[role]) for role in (Role.OWNER, Role.EDITOR)] == [
-        (200, role if is_resolved else "") for role in (Role.OWNER, Role.EDITOR)
+    assert [asked(members[role]) for role in (AccountRole.OWNER, AccountRole.EDITOR)] == [
+        (200, role if is_resolved else "") for role in (AccountRole.OWNER, AccountRole.EDITOR)
     ]
-    assert [asked(who)[0] for who in (members[Role.VIEWER], other, None)] == [403, 404, 401]
+    assert [asked(who)[0] for who in (members[AccountRole.VIEWER], other, None)] == [403, 404, 401]
     assert asked("comment") == (200, "key bot" if is_resolved else "")
     assert [asked(scope)[0] for scope in ("read", "ingest")] == [403, 403]

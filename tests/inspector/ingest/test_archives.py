@@ -22,7 +22,7 @@ from guard_core.errors import RecordingError
 from guard_core.recordings.formats.opencode.storage import Storage
 from inspector.ingest import archives
 from inspector.ingest.companions import bring
-from inspector.ingest.importing import Pace, Watch, run_import
+from inspector.ingest.importing import ImportPace, ImportWatch, run_import
 from inspector.ingest.submitting import IMPORTS, LEASE, cancel_import
 from inspector.ingest.unpacking import outcomes_of
 from inspector.ingest.uploads import receive, used_bytes
@@ -320,13 +320,13 @@ class Killed(BaseException):
 def unpack_until(job: Import, added: int, act: Callable[[Import], object]) -> None:
     """Work on an archive; when so many imports are added, something happens."""
 
-    class Looked(Watch):
+    class Looked(ImportWatch):
         def note(self, **values: object) -> None:
             if members().filter(archive=job).count() == added:
                 act(job)
             super().note(**values)
 
-    run_import(str(job.pk), Pace(report_every=0), Looked)
+    run_import(str(job.pk), ImportPace(report_every=0), Looked)
 
 
 def die(job: Import) -> None:

@@ -13,7 +13,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from inspector.data_folder import backup
-from inspector.ingest.companions import Unit, add, arranged
+from inspector.ingest.companions import ImportUnit, add, arranged
 from inspector.ingest.importing import run_import
 from inspector.ingest.uploads import receive
 from inspector.models import Import, Recording, Session, default_project
@@ -78,7 +78,7 @@ def test_a_database_comes_with_its_log_in_any_order(order):
 
 def test_logs_of_other_folders_are_not_taken():
     units = arranged([("a", "state.db"), ("b", "state.db-wal"), ("b", "state.db")])
-    assert units == [Unit(0), Unit(2, wal=1)]
+    assert units == [ImportUnit(0), ImportUnit(2, wal=1)]
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_what_is_no_session_is_left_aside_with_a_reason(folder, name, word):
 
 
 def test_a_session_put_together_of_a_storage_folder_is_a_session():
-    assert arranged([("", "ses_1.json")]) == [Unit(0)]
+    assert arranged([("", "ses_1.json")]) == [ImportUnit(0)]
 
 
 def test_a_transcript_of_a_sub_agent_is_a_session():
-    assert arranged([("p/0ccf/subagents", "agent-a1.jsonl")]) == [Unit(0)]
+    assert arranged([("p/0ccf/subagents", "agent-a1.jsonl")]) == [ImportUnit(0)]
 
 
 @pytest.mark.django_db

@@ -14,8 +14,8 @@ from django_tasks_db.models import DBTaskResult
 
 from guard_core.ledger import Ledger
 from guard_core.recordings.formats.native.format import write
-from inspector.ingest.importing import BYTES_MISSING, NO_WORKER, Watch, run_import
-from inspector.ingest.submitting import IMPORTS, Report, cancel_import, start_import, submit
+from inspector.ingest.importing import BYTES_MISSING, NO_WORKER, ImportWatch, run_import
+from inspector.ingest.submitting import IMPORTS, ImportReport, cancel_import, start_import, submit
 from inspector.ingest.uploads import receive
 from inspector.jobs import recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
@@ -62,7 +62,7 @@ def test_the_bytes_are_kept_as_they_came(bring, recording):
 
 
 def test_the_report_counts_what_was_read(bring, recording):
-    report = msgspec.json.decode(bring(recording).report, type=Report)
+    report = msgspec.json.decode(bring(recording).report, type=ImportReport)
     assert report.facts["messages"] == 4
     assert (report.steps, report.reported) == (2, 2)
     assert report.problem_count == 0
@@ -80,7 +80,7 @@ def test_a_strict_import_of_a_damaged_file_keeps_nothing(bring, recording, folde
 
 def test_a_lenient_import_keeps_the_rest_and_names_the_line(bring, recording):
     job = bring(damaged(recording), strict=False)
-    report = msgspec.json.decode(job.report, type=Report)
+    report = msgspec.json.decode(job.report, type=ImportReport)
     assert job.state == "done"
     assert report.problem_count >= 1
     assert report.problems[0].line == 3
@@ -168,12 +168,12 @@ def test_a_cancelled_import_ends_at_once_and_keeps_nothing(db, folders, recordin
     assert not stored_files(folders)
 
 
-class Interrupted(Watch):
+class Interrupted(ImportWatch):
     """Something happens in the transaction that stores the sessions, when they are stored and not yet there."""
 
     happens: Callable[[Import], object]
 
-    def close(self, report: Report) -> None:
+    def close(self, report: ImportReport) -> None:
         assert Session.unscoped.filter(deleted=None).exists()
         type(self).happens(self.job)
         super().close(report)

@@ -14,10 +14,10 @@ from guard_core import recordings
 from guard_core.simulator.big_files import write_claude_code
 from inspector.figures.first_look import picture
 from inspector.ingest.growth import LEAST_STORED
-from inspector.ingest.importing import PACE, Watch
+from inspector.ingest.importing import PACE, ImportWatch
 from inspector.ingest.reading import reader
-from inspector.ingest.reading.messages import Batch
-from inspector.ingest.submitting import Report, cancel_import
+from inspector.ingest.reading.messages import EventBatch
+from inspector.ingest.submitting import ImportReport, cancel_import
 from inspector.models import Import, Payload, Recording, Session, default_project
 from inspector.storage import convert, deleting, search, texts
 from inspector.storage.query_words import parse
@@ -36,7 +36,7 @@ def transcript() -> bytes:
 LOOKING = PACE._replace(look_first_from=0)
 
 
-class Seen(Watch):
+class Seen(ImportWatch):
     """What a page would show of the import when its file is read, and when more of it is stored."""
 
     when_read: list[str]
@@ -77,7 +77,7 @@ def test_a_small_file_is_not_looked_at_first(bring, transcript, seen):
     assert seen.when_read == [""]
 
 
-class CancelledOnTheWay(Watch):
+class CancelledOnTheWay(ImportWatch):
     """Somebody cancels when 150 events are stored."""
 
     def stored(self, count: int) -> None:
@@ -97,7 +97,7 @@ def test_a_cancel_while_texts_are_stored_leaves_none(bring, transcript):
     assert indexed_entries() == 0
 
 
-class CancelledWhenStored(Watch):
+class CancelledWhenStored(ImportWatch):
     """Somebody cancels when the first events are stored."""
 
     def stored(self, count: int) -> None:
@@ -143,8 +143,10 @@ def test_what_a_dead_worker_left_is_taken_away(bring, transcript, folders):
     path = folders / "b.jsonl"
     path.write_bytes(transcript)
     with ThreadPoolExecutor(1) as pool:
-        writer = texts.Writer(job.recording, pool)
-        reader.read_here(reader.Options(str(path), True), lambda told: isinstance(told, Batch) and writer.add(told))
+        writer = texts.TextWriter(job.recording, pool)
+        reader.read_here(
+            reader.ReadingOptions(str(path), True), lambda told: isinstance(told, EventBatch) and writer.add(told)
+        )
         writer.settle()
     assert Session.unscoped.filter(deleted=None).count() == 1
     assert indexed_entries() > before
@@ -162,10 +164,10 @@ def test_the_words_are_found_as_soon_as_the_session_is_there(bring, transcript):
     assert len(search.hits(parse("task"), session, 0, 1_000)) == search.count(parse("task"), session) > 0
 
 
-class OutOfMemory(Watch):
+class OutOfMemory(ImportWatch):
     """There is no memory left when the sessions are stored."""
 
-    def close(self, report: Report) -> None:
+    def close(self, report: ImportReport) -> None:
         raise MemoryError
 
 
@@ -212,7 +214,7 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
     """That a branch which was left takes back what was told of it, `test_early_events.py` of the readers tries."""
     stored: list[int] = []
 
-    class Again(Watch):
+    class Again(ImportWatch):
         def again(self, count: int) -> None:
             stored.append(count)
             super().again(count)

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from guard_core.simulator.big_files import write_claude_code
-from inspector.ingest.importing import Watch, run_import
+from inspector.ingest.importing import ImportWatch, run_import
 from inspector.ingest.reading import reader
 from inspector.ingest.submitting import cancel_import, submit
 from inspector.ingest.uploads import receive
@@ -40,11 +40,11 @@ class Looks:
     def __init__(self) -> None:
         self.done: list[tuple[str, int]] = []  # ("look", bytes done) or ("statement", values)
 
-    def watching(self, *args: Any) -> Watch:
+    def watching(self, *args: Any) -> ImportWatch:
         """A watch whose looks are noted here."""
         noted = self.done
 
-        class Noting(Watch):
+        class Noting(ImportWatch):
             def reading(self, done: int, total: int) -> None:
                 noted.append(("look", done))
                 super().reading(done, total)
@@ -119,7 +119,7 @@ def test_what_comes_after_the_last_look_does_not_grow_with_the_session(folders):
 
 @pytest.mark.parametrize("phase", ["counted", "indexed"])
 def test_a_cancel_at_the_beginning_of_a_phase_stores_nothing(phase, folders):
-    class CancelledFirst(Watch):
+    class CancelledFirst(ImportWatch):
         def phase(self, name: str) -> None:
             if name == phase:
                 cancel_import(self.job)

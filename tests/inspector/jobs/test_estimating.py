@@ -163,7 +163,7 @@ def test_a_session_without_usage_has_counts_and_no_errors():
     row = stored(session(user("a question"), model("an answer"), reported=False))
     finish()
     assert estimates.load_counts(row)["o200k"].tolist() == [2, 2]
-    assert estimates.load_result(row) == estimates.Result()
+    assert estimates.load_result(row) == estimates.EstimationResult()
 
 
 def test_one_session_that_cannot_be_read_keeps_no_other_waiting():
@@ -182,7 +182,7 @@ def test_counts_go_with_the_texts(small):
 
 
 def test_a_measurement_that_made_way_repeats_no_finished_part(small):
-    parts, done = estimating.Parts(), []
+    parts, done = estimating.MeasuredParts(), []
     for _ in range(2):
         parts.of(small)("forecast", lambda: done.append("forecast"))
     assert done == ["forecast"]

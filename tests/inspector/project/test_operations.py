@@ -20,7 +20,7 @@ from inspector.models.recordings import STREAM
 from inspector.project import doctor, health
 from inspector.project.cli import ENGINE
 from inspector.project.logs import JsonFormatter
-from inspector.project.metrics import Requests
+from inspector.project.metrics import AnsweredRequests
 from tests.inspector.people import person
 from tests.inspector.rows import session_row
 
@@ -61,7 +61,7 @@ def test_metrics_are_numbers_without_a_word_of_a_session(client):
 
 
 def test_every_answer_is_in_one_bucket_and_all_above_it():
-    requests = Requests()
+    requests = AnsweredRequests()
     for seconds in (0.001, 0.02, 0.3, 60.0):
         requests.count("home", 200, seconds)
     lines = list(requests.lines())

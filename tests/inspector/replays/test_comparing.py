@@ -33,7 +33,9 @@ def growing() -> Session:
     return session_of(counted(SIZES))
 
 
-def compared(row: Session, choice: Choice = DEFAULTS, work: str = ALL_POLICIES) -> tuple[comparing.Comparison, int]:
+def compared(
+    row: Session, choice: Choice = DEFAULTS, work: str = ALL_POLICIES
+) -> tuple[comparing.PolicyComparison, int]:
     """The comparison as a process of its own makes it, and how many steps were replayed for it."""
     comparing.forget()
     steps: list[int] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from guard_core.streaming.outbox import Outbox
-from inspector.streams.machine import Acknowledgement, Batch, Conflict, Gap, digest, receive
+from inspector.streams.machine import Acknowledgement, Gap, LineBatch, LineConflict, digest, receive
 
 
 class Killed(Exception):
@@ -48,7 +48,7 @@ class Simulation:
         self.outbox = Outbox()
         self.noted = 0  # acknowledged, as the client noted it
         self.given = 0  # lines that the agent has written so far
-        self.to_server: list[Batch] = []
+        self.to_server: list[LineBatch] = []
         self.to_client: list[Acknowledgement | Gap] = []
         self.faults = self.dice.choice((0.0, 0.1, 0.4, 0.7))
 
@@ -77,7 +77,7 @@ class Simulation:
 
     def send(self) -> None:
         if len(self.outbox) and len(self.to_server) < 5:
-            self.to_server.append(Batch(*self.outbox.batch(self.dice.randint(1, 8))))
+            self.to_server.append(LineBatch(*self.outbox.batch(self.dice.randint(1, 8))))
 
     def serve(self) -> None:
         """Any message on the way, not the oldest; perhaps again later; perhaps never answered."""
@@ -95,7 +95,7 @@ class Simulation:
         except Killed:
             self.to_server.clear()
 
-    def transaction(self, batch: Batch) -> Acknowledgement:
+    def transaction(self, batch: LineBatch) -> Acknowledgement:
         under_way = Memory(list(self.stored.lines))
         answer = receive(under_way, batch)
         if self.fails():
@@ -129,7 +129,7 @@ class Simulation:
         place = self.dice.randrange(len(self.written))
         first = self.dice.randint(0, place)
         lines = (*self.written[first:place], b"another line", *self.written[place + 1 :], b"more")
-        with pytest.raises(Conflict) as refused:
-            receive(self.stored, Batch(first, lines))
+        with pytest.raises(LineConflict) as refused:
+            receive(self.stored, LineBatch(first, lines))
         assert refused.value.number == place
         assert self.stored.lines == self.written

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from inspector.streams.machine import Acknowledgement, Batch, Conflict, Gap, receive
+from inspector.streams.machine import Acknowledgement, Gap, LineBatch, LineConflict, receive
 from tests.inspector.streams.simulator import Memory, Simulation
 
 SEEDS = int(os.environ.get("STREAM_SEEDS", "500"))
@@ -16,34 +16,34 @@ SEED = os.environ.get("STREAM_SEED")
 
 def test_new_lines_are_stored_and_acknowledged():
     store = Memory()
-    assert receive(store, Batch(0, (b"a", b"b"))) == Acknowledgement(2, 2, 0)
-    assert receive(store, Batch(2, (b"c",))) == Acknowledgement(3, 1, 0)
+    assert receive(store, LineBatch(0, (b"a", b"b"))) == Acknowledgement(2, 2, 0)
+    assert receive(store, LineBatch(2, (b"c",))) == Acknowledgement(3, 1, 0)
     assert store.lines == [b"a", b"b", b"c"]
 
 
 def test_a_repeat_is_acknowledged_and_stored_once():
     store = Memory([b"a", b"b"])
-    assert receive(store, Batch(1, (b"b", b"c"))) == Acknowledgement(3, 1, 1)
-    assert receive(store, Batch(0, (b"a",))) == Acknowledgement(3, 0, 1)
+    assert receive(store, LineBatch(1, (b"b", b"c"))) == Acknowledgement(3, 1, 1)
+    assert receive(store, LineBatch(0, (b"a",))) == Acknowledgement(3, 0, 1)
     assert store.lines == [b"a", b"b", b"c"]
 
 
 def test_other_content_under_a_known_number_is_a_conflict_and_nothing_of_its_batch_is_stored():
     store = Memory([b"a", b"b"])
-    with pytest.raises(Conflict, match="line 1 is already stored") as refused:
-        receive(store, Batch(0, (b"a", b"x", b"c")))
+    with pytest.raises(LineConflict, match="line 1 is already stored") as refused:
+        receive(store, LineBatch(0, (b"a", b"x", b"c")))
     assert (refused.value.number, refused.value.expected) == (1, 2)
     assert store.lines == [b"a", b"b"]
 
 
 def test_a_gap_is_refused_with_the_number_that_is_expected():
     with pytest.raises(Gap, match="the next one is 1") as refused:
-        receive(Memory([b"a"]), Batch(3, (b"d",)))
+        receive(Memory([b"a"]), LineBatch(3, (b"d",)))
     assert refused.value.expected == 1
 
 
 def test_an_empty_batch_asks_how_far_the_stream_is():
-    assert receive(Memory([b"a"]), Batch(0, ())) == Acknowledgement(1, 0, 0)
+    assert receive(Memory([b"a"]), LineBatch(0, ())) == Acknowledgement(1, 0, 0)
 
 
 @pytest.mark.once

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from inspector.webhooks.addresses import NotAllowed, Target, check, resolved, target_of
+from inspector.webhooks.addresses import AddressNotAllowed, Target, check, resolved, target_of
 
 LOCAL = ["127.0.0.0/8"]
 
@@ -41,14 +41,14 @@ LOCAL = ["127.0.0.0/8"]
     ],
 )
 def test_what_does_not_lead_out_over_tls_is_refused_with_the_reason(url, words):
-    with pytest.raises(NotAllowed) as refused:
+    with pytest.raises(AddressNotAllowed) as refused:
         target_of(url)
     assert words in str(refused.value)
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "[::1]"])
 def test_a_host_that_is_an_address_is_named_once(host):
-    with pytest.raises(NotAllowed) as refused:
+    with pytest.raises(AddressNotAllowed) as refused:
         target_of(f"https://{host}/")
     assert str(refused.value).startswith(f"{host.strip('[]')} is not a public address.")
 
@@ -62,16 +62,16 @@ def test_an_address_is_taken_in_its_parts():
 @pytest.mark.parametrize("host", ["localhost", "127.1", "2130706433", "0x7f000001"])
 def test_a_name_is_judged_by_what_it_leads_to(host):
     target = target_of(f"https://{host}/")
-    with pytest.raises(NotAllowed, match="not a public address"):
+    with pytest.raises(AddressNotAllowed, match="not a public address"):
         resolved(target)
 
 
 def test_networks_of_the_operator_may_be_reached_also_without_tls(settings):
     settings.WEBHOOK_NETWORKS = LOCAL
     assert resolved(target_of("http://127.0.0.1:8123/x")) == ["127.0.0.1"]
-    with pytest.raises(NotAllowed, match="not a public address"):
+    with pytest.raises(AddressNotAllowed, match="not a public address"):
         target_of("http://10.0.0.1/")
-    with pytest.raises(NotAllowed, match="only over https://"):
+    with pytest.raises(AddressNotAllowed, match="only over https://"):
         check(Target(False, "one.example", 80, "/"), ipaddress.ip_address("1.1.1.1"))
 
 
@@ -81,7 +81,7 @@ def test_where_hosts_are_listed_no_other_one_is_set_or_sent_to(settings):
     assert target_of("https://hooks.example/x").port == 443
     assert target_of("https://alerts.example:8443/x").header == "alerts.example:8443"
     for url in ("https://other.example/", "https://hooks.example:444/", "https://alerts.example/"):
-        with pytest.raises(NotAllowed, match="not among the hosts"):
+        with pytest.raises(AddressNotAllowed, match="not among the hosts"):
             target_of(url)
-    with pytest.raises(NotAllowed, match="not among the hosts"):
+    with pytest.raises(AddressNotAllowed, match="not among the hosts"):
         resolved(earlier)

@@ -41,7 +41,7 @@ class CompactedRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AdkEntry:
     """One event of the file that counts: no streaming piece, no repeat. `time` never decreases along the session."""
 
     number: int  # of the event in the file, from 1
@@ -53,9 +53,9 @@ class Entry:
     rewinds_to: str = ""  # the invocation before which a rewind leads
 
 
-def entries(events: list[Any], source: ByteSource, counter: FactCounter) -> list[Entry]:
+def entries(events: list[Any], source: ByteSource, counter: FactCounter) -> list[AdkEntry]:
     """The events by time, then by place; adds to the facts."""
-    log: list[Entry] = []
+    log: list[AdkEntry] = []
     ids = Identities(source, "event")
     for number, time, event in _in_order(events):
         with source.tolerate():
@@ -89,7 +89,7 @@ def time_of(event: Any, default: float = 0.0) -> float:
     return default if time is None else time
 
 
-def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, counter: FactCounter) -> Entry:
+def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, counter: FactCounter) -> AdkEntry:
     call = _reported(event, number)
     actions = pick_object(event, "actions")
     recorded = pick_object(actions, "compaction")
@@ -100,7 +100,7 @@ def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, 
         counter.call(call.prompt_tokens)
     if compaction is not None:
         counter.compaction()
-        return Entry(number, time, event, context, call, compaction)
+        return AdkEntry(number, time, event, context, call, compaction)
     role, parts = message_of(event)
     counter.parts(parts)
     rewinds_to = pick_text(actions, "rewindBeforeInvocationId")
@@ -111,7 +111,7 @@ def _entry(event: dict[str, Any], number: int, time: float, source: ByteSource, 
     if call is None and _is_answer(event, role, parts):
         name, when = pick_text(event, "modelVersion"), time_of(event) or None
         call = ModelCall(at=0, source_id=pick_text(event, "id"), timestamp=when, model=name)
-    return Entry(number, time, event, context, call, None, rewinds_to)
+    return AdkEntry(number, time, event, context, call, None, rewinds_to)
 
 
 def _reported(event: dict[str, Any], number: int) -> ModelCall | None:
@@ -190,7 +190,7 @@ def _is_result(part: Part) -> bool:
 # -- what is in a request
 
 
-def taken_back(log: list[Entry]) -> set[int]:
+def taken_back(log: list[AdkEntry]) -> set[int]:
     """The numbers of the events that a rewind took back, the rewinds' own events among them.
 
     As ADK does it: from the end on, a rewind takes back everything to the first event of the invocation it names.
@@ -213,7 +213,7 @@ def taken_back(log: list[Entry]) -> set[int]:
 class Contexts:
     """Which context made which calls, and what it sees. The main one is without scope and branch, where it calls."""
 
-    def __init__(self, log: list[Entry]) -> None:
+    def __init__(self, log: list[AdkEntry]) -> None:
         calls_by_context = Counter(
             entry.context for entry in log if entry.call is not None and entry.compaction is None
         )
@@ -238,11 +238,11 @@ class Contexts:
         if self.split:
             yield from self.own
 
-    def is_own(self, entry: Entry, context: Context) -> bool:
+    def is_own(self, entry: AdkEntry, context: Context) -> bool:
         """Is it an event of the context's own agents?"""
         return not self.split or entry.context == context
 
-    def is_side_call(self, entry: Entry, context: Context, *, rewound: bool) -> bool:
+    def is_side_call(self, entry: AdkEntry, context: Context, *, rewound: bool) -> bool:
         """Is the event's call a side call of the context: taken back, a summariser's, or without a session of its own.
 
         Then the context is the event's own, where it has a session, else the main one.
@@ -251,7 +251,7 @@ class Contexts:
         beside = rewound or entry.compaction is not None or (self.split and entry.context != context)
         return beside and (not self.split or holder == context)
 
-    def sees(self, entry: Entry, context: Context) -> bool:
+    def sees(self, entry: AdkEntry, context: Context) -> bool:
         """Would a request of the context hold the event?"""
         if not self.split:
             return True
@@ -272,6 +272,6 @@ class Contexts:
         return next(tools, "")
 
 
-def _call_ids(log: list[Entry]) -> frozenset[str]:
+def _call_ids(log: list[AdkEntry]) -> frozenset[str]:
     parts = (part for entry in log for part in content_parts(pick_object(entry.event, "content")))
     return frozenset(part.id for part in parts if isinstance(part, ToolCallPart) and part.id)

@@ -19,10 +19,10 @@ from guard_core.events import Event, Role, ToolResultPart
 from guard_core.plural import counted
 from guard_core.recordings.formats.adk import guard as adk_guard
 from guard_core.recordings.formats.adk.entries import (
+    AdkEntry,
     CompactedRange,
     Context,
     Contexts,
-    Entry,
     entries,
     message_of,
     taken_back,
@@ -87,7 +87,7 @@ def _guard_compactions(readings: list[AdkEventReader]) -> int:
 
 
 def _read_context(
-    log: list[Entry], rewound: set[int], contexts: Contexts, context: Context, source: ByteSource
+    log: list[AdkEntry], rewound: set[int], contexts: Contexts, context: Context, source: ByteSource
 ) -> AdkEventReader:
     builder = SessionBuilder(NAME, source)
     reading = AdkEventReader(builder, GuardStateReader(builder))
@@ -134,7 +134,7 @@ def _is_within(reading: AdkEventReader) -> bool:
     return any(0 < at < count and names[at - 1] == names[at] != "" for at in places)
 
 
-def _message(reading: AdkEventReader, entry: Entry, *, answers: bool) -> None:
+def _message(reading: AdkEventReader, entry: AdkEntry, *, answers: bool) -> None:
     """One message of the log, and the call that wrote it where that call is the context's own."""
     event, builder = entry.event, reading.builder
     role, parts = message_of(event)

@@ -10,7 +10,7 @@ from guard_core.recordings.formats.adk import events as adk_events
 from guard_core.recordings.formats.adk.known_names import NAMES
 from guard_core.recordings.formats.adk.parts import pick
 from guard_core.recordings.reading.build import FactCounter
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import Session
 
 
@@ -23,15 +23,15 @@ class AdkSessionFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return len(heads) > 1 and bool(_sessions(heads))
-        return source.shape is Shape.JSON and bool(_sessions(source.json(allow_nan=True)))
+        return source.shape is SourceShape.JSON and bool(_sessions(source.json(allow_nan=True)))
 
     def read(self, source: ByteSource) -> Recording:
         counter = FactCounter(self.name)
         sessions: list[Session] = []
-        value = [line.obj for line in source.lines()] if source.shape is Shape.LINES else source.json()
+        value = [line.obj for line in source.lines()] if source.shape is SourceShape.LINES else source.json()
         for header in _sessions(value):
             events = header["events"]
             if not isinstance(events, list):

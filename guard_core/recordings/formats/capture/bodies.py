@@ -38,7 +38,7 @@ _READERS: dict[str, type[ChatReader] | type[ResponsesReader]] = {
 _FAILED = 400  # the least status of an answer that is an error
 
 
-class Calls:
+class CapturedCalls:
     """Collects the calls of one file, whatever their APIs."""
 
     def __init__(self, source: ByteSource) -> None:

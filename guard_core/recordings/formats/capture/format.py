@@ -15,12 +15,12 @@ import msgspec
 
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, Calls
+from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, CapturedCalls
 from guard_core.recordings.formats.capture.lines import NAME, VERSION, Expander, LostRequest
 from guard_core.recordings.reading import fields, log_records
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.titles import first_words
 
 # Formats of the agents' own recordings, by the names under which `capture` starts them, and how each begins its
@@ -46,13 +46,13 @@ class CaptureFormat:
     known_names: Names = KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             return any(line.obj.get("format") == NAME for line in source.head_lines(1))
-        value = source.json() if source.shape is Shape.JSON else None  # the first line alone
+        value = source.json() if source.shape is SourceShape.JSON else None  # the first line alone
         return isinstance(value, dict) and value.get("format") == NAME
 
     def read(self, source: ByteSource) -> Recording:
-        calls, expander = Calls(source), Expander()
+        calls, expander = CapturedCalls(source), Expander()
         head: JSON = {}
         names: dict[int | None, str] = {}  # what the agent calls the session of a line's request
         for number, line in log_records.entries(source):

@@ -24,7 +24,7 @@ CHANGED = "The system prompt or the tools changed while requests were captured. 
 _LACKED = ("system prompt", "schemas of the tools", "tools' schemas")  # what readers note that a file lacks
 
 
-class Joined(NamedTuple):
+class JoinedSession(NamedTuple):
     """A session with what was sent with its requests; how many answers it has, and how many of them were captured."""
 
     session: Session
@@ -32,7 +32,7 @@ class Joined(NamedTuple):
     paired: int
 
 
-def joined(session: Session, captured: Sequence[Session]) -> Joined:
+def joined(session: Session, captured: Sequence[Session]) -> JoinedSession:
     """A session of an agent's own recording with what belongs to it of captured conversations."""
     named = [one for one in captured if session.source_id and one.parent == session.source_id]
     places: dict[Key, Session] = {}
@@ -43,7 +43,7 @@ def joined(session: Session, captured: Sequence[Session]) -> Joined:
     conversations = (next((places[key] for key in _keys(session, call) if key in places), None) for call in answers)
     paired = [conversation for conversation in conversations if conversation is not None]
     if not paired:
-        return Joined(session, len(answers), 0)
+        return JoinedSession(session, len(answers), 0)
     messages = set(_texts((*session.events, *(one for each in session.compactions for one in each.own_messages))))
     sent = {id(each): (_beyond(each.system, messages), each.tools) for each in paired}
     system, tools = sent[id(paired[-1])]
@@ -54,7 +54,7 @@ def joined(session: Session, captured: Sequence[Session]) -> Joined:
     if count := len(said - messages):
         notes.append(f"In the captured requests, and in no message of the file: {counted(count, 'text')}.")
     whole = replace(session, system=system, tools=tools, notes=tuple(notes))
-    return Joined(whole, len(answers), len(paired))
+    return JoinedSession(whole, len(answers), len(paired))
 
 
 def _answered(session: Session) -> Iterator[ModelCall]:

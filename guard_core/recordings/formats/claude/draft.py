@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import ne
 
 from guard_core.events import Role, ToolCallPart, ToolResultPart
-from guard_core.recordings.formats.claude.lines import Lines
+from guard_core.recordings.formats.claude.lines import ClaudeLines
 from guard_core.recordings.formats.claude.log import Log
-from guard_core.recordings.formats.claude.requests import Requests
-from guard_core.recordings.formats.claude.tree import ATTACHMENT, Groups, Node, Picked, main_path
-from guard_core.recordings.reading.early_events import Pace
+from guard_core.recordings.formats.claude.requests import ClaudeRequests
+from guard_core.recordings.formats.claude.tree import ATTACHMENT, LineGroups, Node, Picked, main_path
+from guard_core.recordings.reading.early_events import SendingPace
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.numbers_by_name import numbers_for
 from guard_core.recordings.reading.source import ByteSource
 
 
-def path_of(nodes: Sequence[Node], lines: Lines) -> Sequence[Node]:
+def path_of(nodes: Sequence[Node], lines: ClaudeLines) -> Sequence[Node]:
     """The lines of the main session among these, parents first; what hooks add to one of several results of an answer
     is behind the last of these, as it is sent."""
     attached: set[int] = set()
@@ -39,10 +39,10 @@ def path_of(nodes: Sequence[Node], lines: Lines) -> Sequence[Node]:
     return Picked(path, (place for _, _, place in sorted((to, to > place, place) for place, to in enumerate(moves))))
 
 
-def _links(nodes: Sequence[Node], lines: Lines, attached: set[int]) -> Iterator[Sequence[int]]:
+def _links(nodes: Sequence[Node], lines: ClaudeLines, attached: set[int]) -> Iterator[Sequence[int]]:
     """For each API message the lines that belong together: its own, the results of the tools it called, and what was
     attached to these (whose lines come into `attached`)."""
-    links = Groups(len(nodes))
+    links = LineGroups(len(nodes))
     owner = numbers_for(len(nodes))  # the group of each tool call
     results = numbers_for(len(nodes))  # the group of each result, and of what hangs from it
     for node in nodes:
@@ -66,16 +66,16 @@ def _links(nodes: Sequence[Node], lines: Lines, attached: set[int]) -> Iterator[
     yield from (together for together in links if len(together) > 1)
 
 
-def _bridges(lines: Lines) -> dict[int, set[str]]:
+def _bridges(lines: ClaudeLines) -> dict[int, set[str]]:
     """Boundaries whose chain runs on through the messages they preserved instead of through the boundary line."""
     return {line: set(boundary.preserved) for line, boundary in lines.boundaries.items() if boundary.preserved}
 
 
-class Draft:
+class LogDraft:
     """The log of the main session while the file is read: its lines are taken up stretch by stretch, as if nothing of
     it were left for another branch. It stays if the whole file says the same in the end."""
 
-    def __init__(self, lines: Lines, requests: Requests, source: ByteSource, pace: Pace) -> None:
+    def __init__(self, lines: ClaudeLines, requests: ClaudeRequests, source: ByteSource, pace: SendingPace) -> None:
         self.lines = lines
         self.pace = pace
         self.log = Log(lines, source, first=True, requests=requests)

@@ -32,7 +32,7 @@ class Call(NamedTuple):
     timestamp: float | None
 
 
-class Joined(NamedTuple):
+class JoinedLines(NamedTuple):
     """The lines of the joined file, and how many of the transcript's answers have their request now."""
 
     lines: list[bytes]
@@ -58,7 +58,7 @@ def captured_calls(lines: Iterable[JSON]) -> list[Call]:
     return calls
 
 
-def joined(transcript: Iterable[bytes], calls: Iterable[Call]) -> Joined:
+def joined(transcript: Iterable[bytes], calls: Iterable[Call]) -> JoinedLines:
     """The transcript with the requests of its answers."""
     requests, known = {call.answer: call for call in calls}, _Written()
     lines: list[bytes] = []
@@ -77,7 +77,7 @@ def joined(transcript: Iterable[bytes], calls: Iterable[Call]) -> Joined:
                 session = fields.text(line, "sessionId")
                 lines.extend(map(_encoded, known.write(call, seen[answer], session, line.get("timestamp"))))
         lines.append(_encoded({**line, "requestRef": seen[answer]}) if seen[answer] else raw)
-    return Joined(lines, len(seen), sum(map(bool, seen.values())))
+    return JoinedLines(lines, len(seen), sum(map(bool, seen.values())))
 
 
 class _Written:

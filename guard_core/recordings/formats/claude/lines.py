@@ -116,7 +116,7 @@ class Boundary:
         return fields.text(ends, "headUuid"), fields.text(ends, "tailUuid")
 
 
-class Messages:
+class ClaudeMessages:
     """Messages by the number of their line, which only grows; packed where `packing`."""
 
     def __init__(self, *, packing: bool) -> None:
@@ -140,11 +140,11 @@ class Messages:
         return iter(self._messages)
 
 
-class Lines:
+class ClaudeLines:
     """What the lines of a file say, by their numbers. `packing`: the texts are elsewhere, and the rest is packed."""
 
     def __init__(self, *, packing: bool) -> None:
-        self.messages = Messages(packing=packing)
+        self.messages = ClaudeMessages(packing=packing)
         self.boundaries: dict[int, Boundary] = {}
         self.joined = NumbersByName()  # places on the shelf: the parts of one API message, by the numbers of its lines
         self.cached = CachedTokens()  # hears every usage that a line has

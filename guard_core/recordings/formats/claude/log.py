@@ -16,16 +16,16 @@ from guard_core.recordings.formats.claude.lines import (
     NAME,
     SYNTHETIC,
     Boundary,
+    ClaudeLines,
     ClaudeMessage,
-    Lines,
     fuller,
     is_empty_summary,
     is_summary,
 )
-from guard_core.recordings.formats.claude.requests import Requests, SentMessage
+from guard_core.recordings.formats.claude.requests import ClaudeRequests, SentMessage
 from guard_core.recordings.formats.claude.restored import UsedFiles
 from guard_core.recordings.formats.claude.sent import SentLog
-from guard_core.recordings.formats.claude.tree import Groups, Node
+from guard_core.recordings.formats.claude.tree import LineGroups, Node
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.cached_tokens import INSIDE
@@ -77,7 +77,7 @@ class Log:
     """Grows a session line by line; a compaction is finished when another message than its own has come."""
 
     def __init__(
-        self, lines: Lines, source: ByteSource, *, first: bool = False, requests: Requests | None = None
+        self, lines: ClaudeLines, source: ByteSource, *, first: bool = False, requests: ClaudeRequests | None = None
     ) -> None:
         self.builder = SessionBuilder(NAME, source, first=first)
         self.lines = lines
@@ -101,7 +101,7 @@ class Log:
     def take(self, path: Sequence[Node], following: Sequence[Node] = ()) -> None:
         """Take up the next lines of the path. `ahead`: those that come after them, as far as they are known; the lines
         of one API message are taken up together."""
-        groups = Groups(len(path) + len(following))
+        groups = LineGroups(len(path) + len(following))
         for node in chain(path, following):
             message = self.lines.messages.get(node.line)
             if message is not None and message.role is Role.MODEL and message.key not in self.answered:
@@ -123,7 +123,7 @@ class Log:
             else:
                 self.late = self.late or node.line > self.answered[message.key]
 
-    def _again(self, pending: Compacting, message: ClaudeMessage, groups: Groups) -> None:
+    def _again(self, pending: Compacting, message: ClaudeMessage, groups: LineGroups) -> None:
         """A message that a compaction kept, and that comes behind it because the file begins there: a forked session.
         The session that was forked has it in its log, and its calls; here it is what the compaction left."""
         if message.role is Role.MODEL:

@@ -15,7 +15,7 @@ from guard_core.recordings.reading.notes import ImportNotes
 from guard_core.sessions import ANSWER_LIMIT, AgentSetting, ToolDefinition
 
 
-class Prompt:
+class PromptPrefix:
     """What precedes the messages of every request; None where the file does not say."""
 
     def __init__(self, notes: ImportNotes) -> None:

@@ -96,7 +96,7 @@ class _Request(msgspec.Struct, gc=False):
     tail: array[int]
 
 
-class Requests:
+class ClaudeRequests:
     """The requests of a file by their ids, and the messages in them by the number of their hash."""
 
     def __init__(self, *, packing: bool) -> None:

@@ -15,8 +15,8 @@ from typing import Protocol
 import msgspec
 
 from guard_core.events import Event, Part, Role, TextPart, ToolResultPart
-from guard_core.recordings.formats.claude.lines import ClaudeMessage, Lines
-from guard_core.recordings.formats.claude.requests import Requests, SentMessage, holds
+from guard_core.recordings.formats.claude.lines import ClaudeLines, ClaudeMessage
+from guard_core.recordings.formats.claude.requests import ClaudeRequests, SentMessage, holds
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.numbers_by_name import NumbersByName
 from guard_core.sessions import Evidence, RecordedCompaction
@@ -25,11 +25,11 @@ from guard_core.views import JOINED, Inserted, Rewritten, Segment, Span
 LOOKED_BACK = 64  # ours: events in which an answer that was kept is looked for; one to eight rounds were seen to be
 
 
-class Growing(Protocol):
+class GrowingLog(Protocol):
     """The log that grows."""
 
     builder: SessionBuilder
-    lines: Lines
+    lines: ClaudeLines
     index: NumbersByName
     results: NumbersByName
     late: bool
@@ -41,7 +41,7 @@ class Growing(Protocol):
 class SentLog:
     """What of the requests is in the log."""
 
-    def __init__(self, log: Growing, requests: Requests) -> None:
+    def __init__(self, log: GrowingLog, requests: ClaudeRequests) -> None:
         self._log = log
         self._requests = requests
         self._waiting: list[ClaudeMessage] = []

@@ -26,8 +26,8 @@ from guard_core.recordings.formats.claude.known_names import NAMES
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     Boundary,
+    ClaudeLines,
     ClaudeMessage,
-    Lines,
     fuller,
     is_automatic,
     is_of_command,
@@ -45,7 +45,7 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.shelf import ShelvedEvents, outline
-from guard_core.recordings.reading.source import ByteSource, Line, Shape
+from guard_core.recordings.reading.source import ByteSource, Line, SourceShape
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import ModelCall, Session
 
@@ -62,9 +62,9 @@ class ClaudeStreamFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             return _is_stream([line.obj for line in source.head_lines()])
-        if source.shape is not Shape.JSON:
+        if source.shape is not SourceShape.JSON:
             return False
         value = source.json()
         return _is_stream(list(fields.objects(value[:_HEADS])) if isinstance(value, list) else [value])
@@ -102,11 +102,11 @@ class ClaudeStreamReader:
     def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.notes = source.notes
-        self.lines = Lines(packing=source.shelf is not None)
+        self.lines = ClaudeLines(packing=source.shelf is not None)
         self.runs: dict[str, PrintedRun] = {}
         self.session_id = ""
         self.seen = Identities(self.source, "line")
-        self.numbered = source.shape is Shape.LINES
+        self.numbered = source.shape is SourceShape.LINES
         self.counter = FactCounter(NAME)
 
     def read(self) -> Recording:

@@ -23,13 +23,13 @@ from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.claude import attachments as claude_attachments
 from guard_core.recordings.formats.claude import look
-from guard_core.recordings.formats.claude.draft import Draft, path_of
+from guard_core.recordings.formats.claude.draft import LogDraft, path_of
 from guard_core.recordings.formats.claude.known_names import NAMES
 from guard_core.recordings.formats.claude.lines import (
     NAME,
     Boundary,
+    ClaudeLines,
     ClaudeMessage,
-    Lines,
     fuller,
     is_automatic,
     is_moved,
@@ -43,8 +43,8 @@ from guard_core.recordings.formats.claude.lines import (
     writes_marks,
 )
 from guard_core.recordings.formats.claude.log import Log
-from guard_core.recordings.formats.claude.prompt import Prompt
-from guard_core.recordings.formats.claude.requests import Requests
+from guard_core.recordings.formats.claude.prompt import PromptPrefix
+from guard_core.recordings.formats.claude.requests import ClaudeRequests
 from guard_core.recordings.formats.claude.restored import used_file
 from guard_core.recordings.formats.claude.tree import API_ERROR, Node, Picked, conversations, lost_at, parents_first
 from guard_core.recordings.reading import fields, normalise
@@ -100,17 +100,17 @@ class ClaudeTranscriptReader:
         self.notes = source.notes
         packing = source.shelf is not None
         self.nodes: MutableSequence[Node] = PackedList(Node) if packing else []
-        self.lines = Lines(packing=packing)
-        self.requests = Requests(packing=packing)
+        self.lines = ClaudeLines(packing=packing)
+        self.requests = ClaudeRequests(packing=packing)
         self.messages, self.boundaries = self.lines.messages, self.lines.boundaries
         pace = source.early.pace if source.early and source.shelf else None
-        self.draft = Draft(self.lines, self.requests, source, pace) if pace else None
+        self.draft = LogDraft(self.lines, self.requests, source, pace) if pace else None
         self.side: dict[str, ModelCall] = {}  # calls of sub-agents recorded in progress lines, by message id
         self.uuids: dict[str, Identities] = {}  # by kind of line
         self.unnamed: ModelCall | None = None  # the last call whose message has no id
         self.doubled: dict[str, str] = {}  # uuids of several lines, and what the last of them is called here
         self.counter = FactCounter(ClaudeTranscriptFormat.name)
-        self.prompt = Prompt(source.notes)
+        self.prompt = PromptPrefix(source.notes)
         self.versions = Versions()
         self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
         self.moved = 0  # tool outputs that were moved to files of their own

@@ -54,7 +54,7 @@ class Picked(Sequence[Node]):
         return self._nodes[self._indexes[index]]
 
 
-class Groups:
+class LineGroups:
     """Lines that belong together, by a name; a few bytes for each line of a long file."""
 
     def __init__(self, most: int) -> None:

@@ -37,7 +37,7 @@ from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.rebase import LogIndex, view_of
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import UNRECORDED_COMPACTIONS, AgentSetting, Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted, View
 
@@ -70,16 +70,16 @@ class ClineFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             with Bundle(source, noting=False) as bundle:
                 return any(map(partial(_holds_sdk, bundle), _sdk_sessions(bundle)))
-        if source.shape is not Shape.JSON:
+        if source.shape is not SourceShape.JSON:
             return False
         value = source.json()
         return _is_screen(value) or _is_history(value) or _is_sdk_session(value)
 
     def read(self, source: ByteSource) -> Recording:
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             return _read_archive(source)
         value = source.json()
         if _is_screen(value):
@@ -99,7 +99,7 @@ def _holds_sdk(bundle: Bundle, stem: str) -> bool:
         return True
     try:
         with bundle.open(stem + _MESSAGES) as whole:
-            return whole is not None and whole.shape is Shape.JSON and _is_sdk_session(whole.json())
+            return whole is not None and whole.shape is SourceShape.JSON and _is_sdk_session(whole.json())
     except RecordingError:
         return False
 

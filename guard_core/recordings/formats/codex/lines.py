@@ -13,7 +13,7 @@ from typing import Any
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.placeholders import is_placeholder
-from guard_core.recordings.reading.source import ByteSource, Line, Shape
+from guard_core.recordings.reading.source import ByteSource, Line, SourceShape
 
 ENVELOPES = frozenset(
     {
@@ -34,9 +34,9 @@ WHOLE = BARE | {"function_call_output", "local_shell_call_output"}
 
 def is_rollout(source: ByteSource) -> bool:
     """Does this come from Codex, in any of its layouts?"""
-    if source.shape not in (Shape.LINES, Shape.JSON):
+    if source.shape not in (SourceShape.LINES, SourceShape.JSON):
         return False
-    if source.shape is Shape.JSON and _is_whole(source.json()):
+    if source.shape is SourceShape.JSON and _is_whole(source.json()):
         return True
     heads = [line.obj for line in source.head_lines()]
     hits = sum(_is_envelope(obj) for obj in heads)
@@ -53,7 +53,7 @@ def _is_whole(value: Any) -> bool:
 def records(source: ByteSource) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The lines, or header and items of a rollout in one object, which have no lines of their own. Where the header of
     the same session is repeated, the lines after it that are repeated as well, in their order, are left out."""
-    if source.shape is Shape.JSON and _is_whole(value := source.json()):
+    if source.shape is SourceShape.JSON and _is_whole(value := source.json()):
         yield None, value["session"]
         yield from ((None, item) for item in fields.objects(value["items"]))
         return

@@ -113,7 +113,7 @@ class _Open:
     late: Where | None = None  # where that first part is
 
 
-class Estimate(NamedTuple):
+class CodexEstimate(NamedTuple):
     """Codex's estimate of the items since the last one of the model, in tokens: of tool `outputs`, and of all."""
 
     outputs: int = 0
@@ -126,7 +126,7 @@ class Waiting:
     by running 0.95.0 to 0.155.0 with results of many sizes, up to eight at once)."""
 
     def __init__(self) -> None:
-        self.now = self.before = Estimate()
+        self.now = self.before = CodexEstimate()
         self._model = False  # was the last item one of the model's
 
     def add(self, item: dict[str, Any], kind: str) -> None:
@@ -134,10 +134,10 @@ class Waiting:
         is_model = kind in CALLING or kind.endswith("_call") or fields.text(item, "role") == "assistant"
         if is_model:
             self.before = self.before if self._model else self.now
-            self.now = Estimate()
+            self.now = CodexEstimate()
         else:
             tokens = -(-len(msgspec.json.encode(item)) // BYTES_PER_TOKEN)
-            self.now = Estimate(self.now.outputs + is_output * tokens, self.now.items + tokens)
+            self.now = CodexEstimate(self.now.outputs + is_output * tokens, self.now.items + tokens)
         self._model = is_model
 
 

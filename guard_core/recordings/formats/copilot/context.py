@@ -26,7 +26,7 @@ UNWRITTEN = "Copilot's own words around the user's messages and the summary are 
 UNPLACED = "The file does not say which request was the first without the old messages: it may be a call or two away."
 
 
-class Context:
+class CopilotContext:
     """Takes the events of one context in the order of the file."""
 
     def __init__(self, format_name: str, source: ByteSource, agent: str) -> None:

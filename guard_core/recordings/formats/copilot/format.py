@@ -29,7 +29,7 @@ import msgspec
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.copilot import look as copilot_look
-from guard_core.recordings.formats.copilot.context import MODEL_LIMIT, Context, result_text, tool_calls
+from guard_core.recordings.formats.copilot.context import MODEL_LIMIT, CopilotContext, result_text, tool_calls
 from guard_core.recordings.formats.copilot.known_names import NAMES
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
@@ -78,8 +78,8 @@ class CopilotReader:
     def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._facts = FactCounter(FORMAT.name)
-        self._main = Context(FORMAT.name, source, FORMAT.label)
-        self._agents: dict[str, Context] = {}
+        self._main = CopilotContext(FORMAT.name, source, FORMAT.label)
+        self._agents: dict[str, CopilotContext] = {}
         self._names: dict[str, str] = {}  # of sub-agents, by their id and by the call that started them
         self._started: dict[str, str] = {}  # by a sub-agent's id, the tool call that started it
         self._counted: set[str] = set()  # API calls whose usage was recorded
@@ -144,13 +144,13 @@ class CopilotReader:
         sessions = (self._main.session(), *(agent for agent in agents if agent.events))
         return Recording(FORMAT.name, sessions, self._facts.facts(), self._source.notes)
 
-    def _context(self, data: JSON, line: Line) -> Context:
+    def _context(self, data: JSON, line: Line) -> CopilotContext:
         """The main conversation, or that of the sub-agent an event belongs to."""
         key = fields.text(line.obj, "agentId") or fields.text(data, "parentToolCallId")
         if not key:
             return self._main
         if key not in self._agents:
-            agent = Context(FORMAT.name, self._source, f"{FORMAT.label} sub-agent")
+            agent = CopilotContext(FORMAT.name, self._source, f"{FORMAT.label} sub-agent")
             agent.about.update(source_id=key, title=f"Sub-agent {self._names.get(key, key)[:40]}")
             self._agents[key] = agent
         return self._agents[key]

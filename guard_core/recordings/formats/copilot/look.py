@@ -35,7 +35,7 @@ class _Event(msgspec.Struct, gc=False):
 
 def look(source: ByteSource) -> FirstLook:
     """Calls and compactions from one quick pass; the calls of sub-agents count as calls without tokens."""
-    calls = looks.Calls()
+    calls = looks.CallsInOrder()
     counted: set[str] = set()  # API calls whose usage was recorded
     for event in looks.lines_of(source, _Event):
         data, kind = event.data, event.type
@@ -51,7 +51,7 @@ def look(source: ByteSource) -> FirstLook:
     return calls.look()
 
 
-def _turn(calls: looks.Calls, kind: str, data: _Data) -> None:
+def _turn(calls: looks.CallsInOrder, kind: str, data: _Data) -> None:
     """What else changes the calls: a compaction, another model."""
     match kind:
         case "session.compaction_complete" if data.success is not False:

@@ -47,7 +47,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import message_key
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import (
     UNRECORDED_COMPACTIONS,
     AgentSetting,
@@ -86,10 +86,10 @@ class GeminiFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return _is_patch_log(heads) or gemini_stream.is_stream(heads)
-        if source.shape is not Shape.JSON:
+        if source.shape is not SourceShape.JSON:
             return False
         value = source.json()
         if isinstance(value, dict):
@@ -98,14 +98,14 @@ class GeminiFormat:
         return _is_checkpoint(value)
 
     def read(self, source: ByteSource) -> Recording:
-        if source.shape is Shape.LINES and gemini_stream.is_stream([line.obj for line in source.head_lines()]):
+        if source.shape is SourceShape.LINES and gemini_stream.is_stream([line.obj for line in source.head_lines()]):
             return gemini_stream.read_stream(source, NAME)
-        if source.shape is Shape.JSON and gemini_json.is_result(source.json()):
+        if source.shape is SourceShape.JSON and gemini_json.is_result(source.json()):
             return gemini_json.read_result(source, NAME)
         return read_chats(source, GeminiChatReader)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return gemini_look.look(source) if source.shape is Shape.LINES else None
+        return gemini_look.look(source) if source.shape is SourceShape.LINES else None
 
 
 def _is_patch_log(heads: list[JSON]) -> bool:
@@ -143,7 +143,7 @@ def read_chats(source: ByteSource, chat: type[GeminiChatReader]) -> Recording:
 
 def chat_records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     """Headers, patches and messages: the lines, or what the one object or array holds, in the same form."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         for line in source.lines():
             yield from ((line.number, record) for record in _unfolded(line.obj))
         return
@@ -587,9 +587,9 @@ class GeminiChatReader:
             notes.append(
                 f"Written into the message of the answer before, without tokens: {counted(further, 'answer')}."
             )
-        if self.cancelled and self.name == NAME and self.source.shape is Shape.LINES:
+        if self.cancelled and self.name == NAME and self.source.shape is SourceShape.LINES:
             notes.append(CANCELLED.format(self.cancelled))
-        is_silent = bool(falls) or self.source.shape is Shape.JSON or "messages" in self.header
+        is_silent = bool(falls) or self.source.shape is SourceShape.JSON or "messages" in self.header
         notes += [UNRECORDED_COMPACTIONS] if is_silent else []
         notes += ["A sub-agent's chat."] if fields.text(self.header, "kind") == "subagent" else []
         notes += [f"The history was reloaded {_times(self.edits)} (resumed sessions)."] if self.edits else []

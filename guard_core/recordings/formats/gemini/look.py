@@ -112,7 +112,7 @@ class _Chat:
             self._compactions.pop()
 
     def look(self) -> FirstLook:
-        calls = looks.Calls()
+        calls = looks.CallsInOrder()
         places = sorted(self._calls)
         for place in places:
             calls.call(self._calls[place], model=self._model)

@@ -28,7 +28,7 @@ from guard_core.recordings.formats.hermes.rows import (
     totals,
     usage_note,
 )
-from guard_core.recordings.formats.hermes.unwritten import UNWRITTEN, Written, at_end, placed
+from guard_core.recordings.formats.hermes.unwritten import UNWRITTEN, WrittenSession, at_end, placed
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -44,7 +44,7 @@ UNAVAILABLE = "[Result unavailable — see context summary above]"
 LOST = "The history before the compaction is not in the file."
 
 
-class Mark(NamedTuple):
+class RowMark(NamedTuple):
     """What shows of a row, without its text, whether it repeats another."""
 
     key: int  # role and call ids, or role and text
@@ -52,21 +52,21 @@ class Mark(NamedTuple):
     is_summary: bool
     compacted: bool
 
-    def is_with(self, other: Mark) -> bool:
+    def is_with(self, other: RowMark) -> bool:
         """Were both written at one go?"""
         return self.time is not None and other.time is not None and abs(self.time - other.time) < AT_ONCE
 
-    def is_before(self, other: Mark) -> bool:
+    def is_before(self, other: RowMark) -> bool:
         return self.time is not None and other.time is not None and self.time < other.time
 
 
-def _mark(row: JSON, event: Event) -> Mark:
+def _mark(row: JSON, event: Event) -> RowMark:
     called = [part.id for part in event.parts if isinstance(part, ToolCallPart)]
     answered = [part.call_id for part in event.parts if isinstance(part, ToolResultPart)]
     summary = is_summary(event)  # perhaps merged into a row with calls, which was written before without it
     by_calls = any([*called, *answered]) and not summary
     words: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content"))
-    return Mark(hash((fields.text(row, "role"), words)), event.timestamp, summary, flag(row, "compacted"))
+    return RowMark(hash((fields.text(row, "role"), words)), event.timestamp, summary, flag(row, "compacted"))
 
 
 def _was_taken_back(row: JSON) -> bool:
@@ -87,7 +87,7 @@ class HermesReader:
         facts.session()
         self._places: dict[int, list[int]] = {}  # key: places in the log
         self._seen: set[tuple[int, float | None]] = set()  # keys and times of rows of sessions before this one
-        self._written: list[Written] = []
+        self._written: list[WrittenSession] = []
         self._unanswered: set[str] = set()  # ids of calls that messages follow, and no result
         self._answers: dict[float, tuple[int, tuple[Part, ...]]] = {}  # time: key and parts of an answer with calls
 
@@ -101,7 +101,7 @@ class HermesReader:
         written at the end of each turn, so that a child may have some of a turn that no session before it has?
         """
         rows_read: list[JSON] = []
-        marks: list[Mark] = []
+        marks: list[RowMark] = []
         called: dict[str, int] = {}  # id of a call: how many rows came up to it
         answered: set[str] = set()
         last = 0  # how many rows came up to the last that is no result
@@ -134,7 +134,7 @@ class HermesReader:
         self._seen.update((mark.key, mark.time) for mark in marks)
         if marks:
             shown = compactions if len(self.builder.compactions) > compactions else -1
-            self._written.append(Written(number, start, len(self.builder.events), shown))
+            self._written.append(WrittenSession(number, start, len(self.builder.events), shown))
 
     def unwritten(self, chain: Sequence[JSON], *, by_turn: bool) -> None:
         """Take the compactions of sessions of the chain that have no messages.
@@ -170,7 +170,7 @@ class HermesReader:
         versions = ((0, version),) if version else ()
         return self.builder.session(**about(row), **counts, versions=versions, notes=tuple(notes))
 
-    def _stripped(self, mark: Mark, event: Event) -> Mark:
+    def _stripped(self, mark: RowMark, event: Event) -> RowMark:
         """An answer that a compaction wrote without the calls that have no result, under the key that it had before."""
         if mark.time is None or mark.is_summary or event.role is not Role.MODEL:
             return mark
@@ -182,11 +182,11 @@ class HermesReader:
             self._answers[mark.time] = mark.key, event.parts
         return mark
 
-    def _log(self, rows: Sequence[JSON], marks: Sequence[Mark]) -> None:
+    def _log(self, rows: Sequence[JSON], marks: Sequence[RowMark]) -> None:
         for row, mark in zip(rows, marks, strict=True):
             self._append(row, mark)
 
-    def _append(self, row: JSON, mark: Mark) -> int:
+    def _append(self, row: JSON, mark: RowMark) -> int:
         """Append a new row to the log; its place."""
         event = row_event(row, self._source)
         assert event is not None  # others were left out
@@ -201,7 +201,7 @@ class HermesReader:
         self._places.setdefault(mark.key, []).append(index)
         return index
 
-    def _compaction(self, rows: Sequence[JSON], marks: Sequence[Mark], declared: bool) -> None:
+    def _compaction(self, rows: Sequence[JSON], marks: Sequence[RowMark], declared: bool) -> None:
         """A context that was written anew: rows of the log again, summaries, perhaps a message not written before."""
         before = len(self.builder.events)
         places = self._originals(marks)
@@ -231,7 +231,7 @@ class HermesReader:
             )
         )
 
-    def _originals(self, marks: Sequence[Mark]) -> dict[int, int]:
+    def _originals(self, marks: Sequence[RowMark]) -> dict[int, int]:
         """Number in the context: place in the log, of the rows that are there. The head is the oldest, the tail the
         youngest of what they may repeat."""
         cut = next((number for number, mark in enumerate(marks) if mark.is_summary), len(marks))
@@ -263,7 +263,7 @@ class _Contexts:
 
     def __init__(
         self,
-        marks: Sequence[Mark],
+        marks: Sequence[RowMark],
         places: dict[int, list[int]],
         seen: set[tuple[int, float | None]],
         *,
@@ -317,7 +317,7 @@ class _Contexts:
             stop += 1
         return stop
 
-    def _written(self, summary: int, start: int) -> Mark:
+    def _written(self, summary: int, start: int) -> RowMark:
         """A row with the time at which a context was written: its summary, unless that was merged into an older row."""
         before = self._marks[start - 1] if start else None
         if before is None or not self._marks[summary].is_before(before):
@@ -333,14 +333,14 @@ class _Contexts:
         key = self._marks[number].key
         return key in self._places or self._first[key] < number
 
-    def _is_carried(self, number: int, summary: Mark) -> bool:
+    def _is_carried(self, number: int, summary: RowMark) -> bool:
         """Does a row repeat another, with its time or written at one go with the summary?"""
         mark = self._marks[number]
         has_its_time = self._timed[mark.key, mark.time] < number
         return has_its_time or (self._is_repeat(number) and mark.is_with(summary))
 
 
-def _kind(marks: Sequence[Mark]) -> str:
+def _kind(marks: Sequence[RowMark]) -> str:
     summaries = [number for number, mark in enumerate(marks) if mark.is_summary]
     if not summaries:
         return "trim"

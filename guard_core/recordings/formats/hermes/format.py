@@ -26,9 +26,9 @@ from guard_core.recordings.formats.hermes.trajectories import read_trajectory
 from guard_core.recordings.reading import fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.sqlite_source import Database, tables
-from guard_core.recordings.reading.states import State, content_key, superseded
+from guard_core.recordings.reading.states import SessionState, content_key, superseded
 from guard_core.sessions import Session
 
 USAGES = "session_model_usage"  # calls and tokens of each task of a session, in newer versions
@@ -46,11 +46,11 @@ class HermesFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.SQLITE:
+        if source.shape is SourceShape.SQLITE:
             columns = tables(source)
             messages = set(columns.get("messages", ()))
             return messages >= OWN_COLUMNS and "sessions" in columns and "parts" not in messages
-        if source.shape is Shape.JSON:
+        if source.shape is SourceShape.JSON:
             value = source.json(allow_nan=True)
             if isinstance(value, list):
                 return _is_turns(value) or any(_is_trajectory(item) or _is_export(item) for item in value[:10])
@@ -60,7 +60,7 @@ class HermesFormat:
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
-        if source.shape is Shape.SQLITE:
+        if source.shape is SourceShape.SQLITE:
             sessions = _read_database(source, facts)
         else:
             sessions = list(_read_objects(source, facts))
@@ -201,7 +201,7 @@ def _totals(source: ByteSource, chain: list[JSON]) -> JSON:
 
 
 def _read_objects(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
-    if source.shape is Shape.JSON:
+    if source.shape is SourceShape.JSON:
         value = source.json(allow_nan=True)
         if isinstance(value, list) and _is_turns(value):
             yield from _read_object(source, {"conversations": value}, facts)
@@ -227,10 +227,12 @@ def _read_latest(
             yield from _read_object(source, item, facts)
 
 
-def _states(items: Iterable[tuple[int, JSON]]) -> Iterator[State]:
+def _states(items: Iterable[tuple[int, JSON]]) -> Iterator[SessionState]:
     for place, item in items:
         if _is_export(item):
-            yield State(place, fields.text(item, "id"), tuple(map(content_key, fields.objects(item["messages"]))))
+            yield SessionState(
+                place, fields.text(item, "id"), tuple(map(content_key, fields.objects(item["messages"])))
+            )
 
 
 def _read_object(source: ByteSource, value: JSON, facts: FactCounter) -> Iterator[Session]:

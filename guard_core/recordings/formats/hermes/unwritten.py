@@ -28,7 +28,7 @@ AT_END = "Neither the summary nor what was kept is in the file."
 SUMMARY = Event(Role.USER, (TextPart(summary_words.HERMES[0]),), meta=True)  # its first words
 
 
-class Written(NamedTuple):
+class WrittenSession(NamedTuple):
     """A session of a chain that has messages, by its number there: events from `start` up to `stop` of the log.
 
     `compaction` is the place of the first compaction that its messages show, -1 where they show none.
@@ -46,7 +46,9 @@ def at_end(log: SessionBuilder, ended: Sequence[JSON]) -> Iterator[RecordedCompa
     return (_ended(row, item) for row in ended)
 
 
-def placed(log: SessionBuilder, chain: Sequence[JSON], written: Sequence[Written]) -> Iterator[RecordedCompaction]:
+def placed(
+    log: SessionBuilder, chain: Sequence[JSON], written: Sequence[WrittenSession]
+) -> Iterator[RecordedCompaction]:
     """The compactions that ended the sessions of a chain, but for those behind its last message; the last one first.
 
     Those that the log has so far are among them.

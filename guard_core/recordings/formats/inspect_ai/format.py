@@ -30,14 +30,14 @@ from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.events import Event, OtherPart, Part, Role, TextPart, ToolResultPart, value_text
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.inspect_ai.known_names import NAMES
-from guard_core.recordings.formats.inspect_ai.spans import Conversations, Spans
+from guard_core.recordings.formats.inspect_ai.spans import SampleContexts, Spans
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import Declared, Request, Thread, fold_side_calls, message_key, threads_of
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
 from guard_core.sessions import AgentSetting, ModelCall, Session
 
@@ -55,26 +55,26 @@ class InspectFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             with source.stream() as stream:
                 names = entry_names(stream, source.size)
             return any(name in {_HEADER, _JOURNAL} or _is_sample(name) for name in names)
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             heads = source.head_lines()
             return len(heads) > 1 and all(_is_log(line.obj) for line in heads)
-        return source.shape is Shape.JSON and bool(_logs(source.json(allow_nan=True)))
+        return source.shape is SourceShape.JSON and bool(_logs(source.json(allow_nan=True)))
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         sessions: list[Session] = []
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             with source.stream() as stream:
                 archive = ZipEntries(stream, source.size, source.limits)
                 header = _header(source, archive)
                 for sample in _archived_samples(source, archive):
                     sessions.extend(_read_sample(source, header, sample, facts))
         else:
-            lined = source.shape is Shape.LINES
+            lined = source.shape is SourceShape.LINES
             for log in _logs([line.obj for line in source.lines()] if lined else source.json(allow_nan=True)):
                 for sample in _listed_samples(source, log):
                     sessions.extend(_read_sample(source, log, sample, facts))
@@ -240,10 +240,10 @@ class _Sample:
             "versions": _versions(run),
         }
 
-    def _conversations(self) -> Conversations:
+    def _conversations(self) -> SampleContexts:
         """The model events as requests, by the agent that sent them."""
         spans = Spans()
-        conversations = Conversations(spans)
+        conversations = SampleContexts(spans)
         declared: dict[str, Declared] = {}  # by agent: a compaction that its next request shows
         for item in fields.objects(self._transcript):
             kind, agent = fields.text(item, "event"), spans.agent_of(item)

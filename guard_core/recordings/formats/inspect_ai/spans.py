@@ -66,7 +66,7 @@ class _Conversation:
         return all(message_key(old) == message_key(new) for old, new in zip(sent, request.messages, strict=False))
 
 
-class Conversations:
+class SampleContexts:
     """The requests of a sample by the context that they belong to."""
 
     def __init__(self, spans: Spans) -> None:

@@ -24,7 +24,7 @@ _OWN = frozenset({SYSTEM, CHECKPOINT, USAGE})
 
 
 @dataclass
-class Context:
+class KimiCliContext:
     """One file. `messages` with, for each answer, its call (at 0); the first `base` of them stood in it from the
     beginning, because a compaction put them there. `estimate`: the agent's tokens of these. `keys` are the lines of the
     messages, by which those of two files are told apart."""
@@ -49,7 +49,7 @@ def is_record(record: JSON) -> bool:
     return (role == SYSTEM and "content" in record) or (role == CHECKPOINT and "id" in record)
 
 
-def read_context(source: ByteSource) -> Context:
+def read_context(source: ByteSource) -> KimiCliContext:
     """The messages and calls of a file."""
     reader = _ContextReader(source)
     for line in source.lines():
@@ -62,7 +62,7 @@ def read_context(source: ByteSource) -> Context:
 class _ContextReader:
     def __init__(self, source: ByteSource) -> None:
         self.notes = source.notes
-        self.context = Context()
+        self.context = KimiCliContext()
         self.prompt: int | None = None  # reported since the last checkpoint or message
         self.is_base = False  # the lines of a compaction, before the first step after it
         self.checkpoints = 0

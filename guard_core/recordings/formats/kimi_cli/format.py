@@ -22,7 +22,7 @@ from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.kimi_cli import context as contexts
 from guard_core.recordings.formats.kimi_cli import look
 from guard_core.recordings.formats.kimi_cli import wire as wires
-from guard_core.recordings.formats.kimi_cli.context import Context
+from guard_core.recordings.formats.kimi_cli.context import KimiCliContext
 from guard_core.recordings.formats.kimi_cli.known_names import NAMES
 from guard_core.recordings.formats.kimi_cli.session import LABEL, NAME, SessionJoiner
 from guard_core.recordings.formats.kimi_cli.wire import Wire
@@ -30,7 +30,7 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import Session
 
 # context.jsonl, what was put aside of it (_1, _2 …), and what old versions wrote of their sub-agents (_sub_1).
@@ -48,14 +48,14 @@ class KimiCliFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             with Bundle(source, noting=False) as bundle:
                 return any(_holds_kimi(bundle, name) for name in _members(bundle))
-        return source.shape in (Shape.LINES, Shape.JSON) and _is_kimi(_heads(source))
+        return source.shape in (SourceShape.LINES, SourceShape.JSON) and _is_kimi(_heads(source))
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(NAME)
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             return Recording(NAME, tuple(_read_bundle(source, facts)), facts.facts(), source.notes)
         files = _Files()
         files.add(source, order=0)
@@ -65,7 +65,7 @@ class KimiCliFormat:
         return Recording(NAME, (session,), facts.facts(), source.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return look.look(source) if source.shape is Shape.LINES else None
+        return look.look(source) if source.shape is SourceShape.LINES else None
 
 
 def _heads(source: ByteSource) -> list[JSON]:
@@ -98,7 +98,7 @@ class _Files:
     """The files of one session."""
 
     wire: Wire | None = None
-    contexts: list[tuple[float, Context]] = field(default_factory=list)
+    contexts: list[tuple[float, KimiCliContext]] = field(default_factory=list)
 
     def add(self, source: ByteSource, *, order: float) -> None:
         """Another file, by its content; contexts in the order of their numbers."""

@@ -27,7 +27,7 @@ class _Line(msgspec.Struct, gc=False):
 
 def look(source: ByteSource) -> FirstLook:
     """Calls and compactions from one quick pass."""
-    calls = looks.Calls()
+    calls = looks.CallsInOrder()
     window, pending = 0, None
     for line in looks.lines_of(source, _Line):
         if line.message is not None and line.message.type == "CompactionEnd":

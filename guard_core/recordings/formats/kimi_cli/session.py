@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from guard_core.events import Event, Role, TextPart, ToolResultPart
 from guard_core.plural import counted
-from guard_core.recordings.formats.kimi_cli.context import Context
-from guard_core.recordings.formats.kimi_cli.wire import Compaction, Entry, Step, Wire, key_of
+from guard_core.recordings.formats.kimi_cli.context import KimiCliContext
+from guard_core.recordings.formats.kimi_cli.wire import Entry, Wire, WireCompaction, WireStep, key_of
 from guard_core.recordings.reading import summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.lost_lines import skipped_in_turns
@@ -39,11 +39,11 @@ class SessionJoiner:
         self.unread = 0  # compactions whose summary is in no file
         self.times = _Times()
 
-    def join(self, wire: Wire | None, contexts: Sequence[Context], **fields: Any) -> Session:
+    def join(self, wire: Wire | None, contexts: Sequence[KimiCliContext], **fields: Any) -> Session:
         """The session of a wire (None: there is none) and the context files in their order."""
         shown = _Shown(wire)
         self.times.learn(wire)
-        before: Context | None = None
+        before: KimiCliContext | None = None
         for context in contexts:
             missing, compaction = shown.until(context)
             self._entries(missing)
@@ -57,7 +57,9 @@ class SessionJoiner:
 
     # -- from contexts
 
-    def _context(self, context: Context, before: Context | None, compaction: Compaction | None, shown: _Shown) -> None:
+    def _context(
+        self, context: KimiCliContext, before: KimiCliContext | None, compaction: WireCompaction | None, shown: _Shown
+    ) -> None:
         start = self._begin(context, before, compaction)
         for event, call in context.messages[start:]:
             if call is None:
@@ -68,7 +70,7 @@ class SessionJoiner:
                 call, event = _completed(call, step.call), replace(event, timestamp=step.answer.timestamp)
             self._answer(event, call, step.window if step is not None else 0)
 
-    def _begin(self, context: Context, before: Context | None, compaction: Compaction | None) -> int:
+    def _begin(self, context: KimiCliContext, before: KimiCliContext | None, compaction: WireCompaction | None) -> int:
         """What a file held from its beginning, and how many of its messages that is."""
         common = _common(context, before) if before is not None else 0
         if context.is_compacted and common < context.base:
@@ -79,7 +81,7 @@ class SessionJoiner:
             self._rewritten([event for event, _ in context.messages[:common]], trigger)
         return common
 
-    def _compacted(self, context: Context, compaction: Compaction | None) -> None:
+    def _compacted(self, context: KimiCliContext, compaction: WireCompaction | None) -> None:
         history = [event for event, _ in context.messages[: context.base]]
         base, messages = self.index.rebase([event for event in history if event.parts])
         self._count(messages)
@@ -103,14 +105,14 @@ class SessionJoiner:
         for entry in entries:
             if isinstance(entry, Event):
                 self._append(entry)
-            elif isinstance(entry, Step):
+            elif isinstance(entry, WireStep):
                 self._answer(entry.answer, entry.call, entry.window)
                 for result in entry.results:
                     self._append(result)
             else:
                 self._shown_compaction(entry)
 
-    def _shown_compaction(self, compaction: Compaction) -> None:
+    def _shown_compaction(self, compaction: WireCompaction) -> None:
         """A compaction whose summary no file has: what it kept follows from Kimi CLI's rule."""
         tail = self._tail()
         if tail is None and not compaction.is_cut:
@@ -182,7 +184,7 @@ class SessionJoiner:
             self.facts.compaction()
         self.log.compaction(RecordedCompaction(at=len(self.log.events), evidence=Evidence.DECLARED, **fields))
 
-    def _session(self, wire: Wire | None, contexts: Sequence[Context], **fields: Any) -> Session:
+    def _session(self, wire: Wire | None, contexts: Sequence[KimiCliContext], **fields: Any) -> Session:
         system = next((context.system for context in reversed(contexts) if context.system), "")
         return self.log.session(
             system=(TextPart(system),) if system else None,
@@ -194,7 +196,7 @@ class SessionJoiner:
             **fields,
         )
 
-    def _notes(self, wire: Wire | None, contexts: Sequence[Context], system: str) -> list[str]:
+    def _notes(self, wire: Wire | None, contexts: Sequence[KimiCliContext], system: str) -> list[str]:
         lacks = "The tools and the model's name are" if system else "The system prompt, the tools and the model are"
         notes = [f"{lacks} not in the file."]
         if self.unread:
@@ -222,7 +224,7 @@ class _Shown:
         self._done = 0  # entries that are taken
         self.is_matched = False
 
-    def until(self, context: Context) -> tuple[Sequence[Entry], Compaction | None]:
+    def until(self, context: KimiCliContext) -> tuple[Sequence[Entry], WireCompaction | None]:
         """What the wire shows before the first call of a context and no context before it holds, up to its last call;
         then the compaction by which the context began."""
         first = next((event for event, call in context.messages if call is not None), None)
@@ -232,9 +234,9 @@ class _Shown:
         else:
             stop = place
         between = self._entries[self._done : stop]
-        steps = [number for number, entry in enumerate(between) if isinstance(entry, Step)]
+        steps = [number for number, entry in enumerate(between) if isinstance(entry, WireStep)]
         missing = between[: steps[-1] + 1] if steps and place is not None else []
-        compactions = [entry for entry in between[len(missing) :] if isinstance(entry, Compaction)]
+        compactions = [entry for entry in between[len(missing) :] if isinstance(entry, WireCompaction)]
         if context.is_compacted and compactions and first is None:
             compactions = compactions[:1]
         self._done += len(missing)
@@ -242,14 +244,14 @@ class _Shown:
             self._done = self._entries.index(compactions[-1], self._done) + 1
         return missing, compactions[-1] if compactions else None
 
-    def match(self, answer: Event) -> Step | None:
+    def match(self, answer: Event) -> WireStep | None:
         """The step that shows an answer, and all before it as taken."""
         place = self._find(answer)
         if place is None:
             return None
         self._done, self.is_matched = place + 1, True
         step = self._entries[place]
-        return step if isinstance(step, Step) else None
+        return step if isinstance(step, WireStep) else None
 
     def _find(self, answer: Event) -> int | None:
         places = self._places.get(key_of(answer))
@@ -260,7 +262,7 @@ class _Shown:
     def rest(self) -> Sequence[Entry]:
         """What comes behind the last call that was matched: whole steps that no context has."""
         rest = self._entries[self._done :]
-        steps = [number for number, entry in enumerate(rest) if isinstance(entry, Step)]
+        steps = [number for number, entry in enumerate(rest) if isinstance(entry, WireStep)]
         return rest if steps or not self.is_matched else []
 
 
@@ -275,7 +277,7 @@ class _Times:
         for entry in wire.entries if wire else ():
             if isinstance(entry, Event):
                 self._words[_words_of(entry)].append(entry.timestamp)
-            elif isinstance(entry, Step):
+            elif isinstance(entry, WireStep):
                 self._results.update((_call_id(event), event.timestamp) for event in entry.results)
 
     def of(self, event: Event) -> Event:
@@ -286,7 +288,7 @@ class _Times:
         return replace(event, timestamp=words.popleft()) if words else event
 
 
-def _common(context: Context, before: Context) -> int:
+def _common(context: KimiCliContext, before: KimiCliContext) -> int:
     """How many messages two files begin with alike."""
     pairs = zip(context.keys, before.keys, strict=False)
     return next(

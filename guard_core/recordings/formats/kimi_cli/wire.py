@@ -28,7 +28,7 @@ LEGACY = "1.1"
 
 
 @dataclass
-class Step:
+class WireStep:
     """A call and its answer, with the results of its tools in the order of the calls."""
 
     answer: Event
@@ -43,7 +43,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Compaction:
+class WireCompaction:
     """A compaction that ended. `trigger`: auto, manual, or "" where that is not known. `is_cut`: the file begins in the
     turn that it is of, so that what it summarised may be missing."""
 
@@ -53,7 +53,7 @@ class Compaction:
     is_cut: bool = False
 
 
-Entry = Event | Step | Compaction  # an event is a message of the user
+Entry = Event | WireStep | WireCompaction  # an event is a message of the user
 
 
 def key_of(answer: Event) -> object:
@@ -76,9 +76,9 @@ class Wire:
     numbered: list[NumberedStep] = field(default_factory=list)  # the steps that have numbers
 
     @property
-    def steps(self) -> Iterator[tuple[int, Step]]:
+    def steps(self) -> Iterator[tuple[int, WireStep]]:
         """The steps with their places among the entries."""
-        return ((place, entry) for place, entry in enumerate(self.entries) if isinstance(entry, Step))
+        return ((place, entry) for place, entry in enumerate(self.entries) if isinstance(entry, WireStep))
 
 
 def is_record(record: JSON) -> bool:
@@ -188,7 +188,7 @@ class _WireReader:
         self.begun = None
         trigger = "auto" if self.in_step else "manual" if self.turns else ""
         when = fields.timestamp(line.obj, "timestamp")
-        self.wire.entries.append(Compaction(trigger, when, line.number, is_cut=not self.turns))
+        self.wire.entries.append(WireCompaction(trigger, when, line.number, is_cut=not self.turns))
 
     def _content(self, line: Line, payload: JSON) -> None:
         if not self.in_step:
@@ -230,7 +230,7 @@ class _WireReader:
             answer = Event(Role.MODEL, _merged(self.parts), **place)
             order = {part.id: number for number, part in enumerate(self.parts) if isinstance(part, ToolCallPart)}
             results = sorted(self.results, key=lambda event: order.get(_answered(event), len(order)))
-            self.wire.entries.append(Step(answer, call, results, self.wire.window))
+            self.wire.entries.append(WireStep(answer, call, results, self.wire.window))
         elif self.results:
             self.notes.skip("ToolResult without its call")
         self.parts, self.results, self.usage, self.first = [], [], None, None

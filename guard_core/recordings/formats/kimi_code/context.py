@@ -45,7 +45,7 @@ class ContextMessage(NamedTuple):
     changed: bool = False
 
 
-class Context:
+class KimiCodeContext:
     """The messages in the order in which they are sent; `pending`: estimated tokens of those behind the last count."""
 
     def __init__(self) -> None:

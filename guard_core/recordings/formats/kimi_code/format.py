@@ -21,7 +21,7 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.zip_entries import entry_names
 from guard_core.sessions import Session
 
@@ -38,17 +38,17 @@ class KimiCodeFormat:
 
     def matches(self, source: ByteSource) -> bool:
         """Records of rooms that only Kimi Code has; the header alone is also Kimi CLI's."""
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             with source.stream() as stream:
                 return any(_WIRE.search(name) for name in entry_names(stream, source.size))
-        if source.shape not in (Shape.LINES, Shape.JSON):
+        if source.shape not in (SourceShape.LINES, SourceShape.JSON):
             return False
         heads = [line.obj for line in source.head_lines()]
         return any(map(is_context, heads)) or sum(map(is_record, heads)) * 2 > len(heads)
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             sessions = _archived(source, facts)
         else:
             reader = _read(source, source, facts)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, part_text
 from guard_core.recordings.formats.kimi_code import messages
-from guard_core.recordings.formats.kimi_code.context import USER, Context, ContextMessage
+from guard_core.recordings.formats.kimi_code.context import USER, ContextMessage, KimiCodeContext
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -75,7 +75,7 @@ class WireReader:
         self.notes = source.notes
         self.facts = facts
         self.log = SessionBuilder("kimi-code", source, first=first)
-        self.context = Context()
+        self.context = KimiCodeContext()
         self.agent = ""
         self.system, self.changes = "", -1
         self.tools: tuple[ToolDefinition, ...] | None = None

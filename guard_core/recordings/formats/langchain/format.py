@@ -32,12 +32,12 @@ from guard_core.recordings.formats.langchain.messages import (
     unescaped,
     usage_of,
 )
-from guard_core.recordings.formats.langchain.runs import Runs, all_runs, runs_in
+from guard_core.recordings.formats.langchain.runs import LangChainRuns, all_runs, runs_in
 from guard_core.recordings.reading import fields, summary_words, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.views import Inserted
 
@@ -51,7 +51,7 @@ class LangChainFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.JSON:
+        if source.shape is SourceShape.JSON:
             value = source.json(allow_nan=True)
             listed = unescaped(_listed(value)[:_HEADS])  # no more: a file of another format may be large
             return bool(runs_in(value)) or any(map(runs_in, listed)) or _is_messages(listed)
@@ -61,7 +61,7 @@ class LangChainFormat:
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         records = _records(source)
-        if source.shape is Shape.JSON:
+        if source.shape is SourceShape.JSON:
             value = unescaped(source.json(allow_nan=True))
             of_messages = not runs_in(value) and _is_messages(_listed(value))
         else:
@@ -69,7 +69,7 @@ class LangChainFormat:
         if of_messages:
             sessions = [_read_messages(source, (item for item, _ in records), facts)]
         else:
-            runs = Runs(source, all_runs(source, records))
+            runs = LangChainRuns(source, all_runs(source, records))
             sessions = runs.sessions(facts)
             sessions = sessions or [_read_messages(source, listed, facts) for listed in runs.ended_with()]
         if not sessions:
@@ -77,7 +77,7 @@ class LangChainFormat:
         return Recording(self.name, tuple(sessions), facts.facts(), source.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return langchain_look.look(source) if source.shape is Shape.LINES else None
+        return langchain_look.look(source) if source.shape is SourceShape.LINES else None
 
 
 FORMAT = LangChainFormat()
@@ -85,7 +85,7 @@ FORMAT = LangChainFormat()
 
 def _records(source: ByteSource) -> Iterator[tuple[Any, int | None]]:
     """The messages or runs of the file, each with its line."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         yield from ((unescaped(line.obj), line.number) for line in source.lines())
         return
     value = unescaped(source.json(allow_nan=True))

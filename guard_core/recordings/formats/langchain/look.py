@@ -73,7 +73,7 @@ def look(source: ByteSource) -> FirstLook:
                 _complete(answers[name], run)
             elif not run.run_type:
                 _message(answers, run)
-    calls = looks.Calls()
+    calls = looks.CallsInOrder()
     for each in sorted(answers.values(), key=lambda each: (each.at, each.order)):
         calls.call(each.tokens, model=each.model)
     return calls.look()

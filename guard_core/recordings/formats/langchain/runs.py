@@ -91,7 +91,7 @@ def _with_children(run: JSON, depth: int) -> Iterator[JSON]:
             yield from _with_children(child, depth + 1)
 
 
-class Runs:
+class LangChainRuns:
     """The model and tool runs of a file; chains are kept only as far as a model run may need their messages."""
 
     def __init__(self, source: ByteSource, runs: Iterable[tuple[JSON, int | None]]) -> None:

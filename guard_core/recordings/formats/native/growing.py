@@ -1,6 +1,6 @@
 """An export that comes line by line: each line is checked against what the lines before it have, and no more is kept.
 
-growth = Growth().take(entry_of({"format": NAME, "version": VERSION, "session": {…}}))
+growth = LinesSoFar().take(entry_of({"format": NAME, "version": VERSION, "session": {…}}))
 growth = growth.take(entry_of({"index": 0, "events": {…}}))
 """
 
@@ -33,7 +33,7 @@ LINE_LIMITS = Limits(digits=300, integers=10**300)  # of a line before `kept`: e
 HEADER, EVENTS, CALLS, COMPACTIONS = "session", "events", "calls", "compactions"  # the others: `KINDS`
 
 
-class Entry(NamedTuple):
+class NativeLine(NamedTuple):
     """What a line holds: its name among `KINDS`, HEADER or EVENTS, the value, and the number of an event."""
 
     name: str
@@ -41,31 +41,31 @@ class Entry(NamedTuple):
     number: int | None = None
 
 
-def entry_of(line: JSON) -> Entry:
+def entry_of(line: JSON) -> NativeLine:
     """What one line holds, whatever came before it; `schema.line_schema` says the same as JSON Schema. Raises
     DamagedRecording, whose `reason` says what is allowed."""
     if line.get("format") == NAME:
-        return Entry(HEADER, header_of(line))
+        return NativeLine(HEADER, header_of(line))
     if line.keys() == EVENT:
         event = converted(line["events"], Event)
         if len(event.parts) > LIMITS.parts:
             raise DamagedRecording(f"a message with {len(event.parts):,} parts (limit {LIMITS.parts:,})")
-        return Entry(EVENTS, event, converted(line["index"], Count, "index"))
+        return NativeLine(EVENTS, event, converted(line["index"], Count, "index"))
     name = next(iter(line), "")
     if len(line) != 1 or name not in KINDS:
         allowed = ", ".join(["events with their index", *KINDS])
         raise DamagedRecording(f"a line with the keys {ascii(sorted(line))[:80]}; allowed is one of: {allowed}")
-    return Entry(name, converted(line[name], KINDS[name]))
+    return NativeLine(name, converted(line[name], KINDS[name]))
 
 
-def kept(line: JSON) -> tuple[JSON, Entry]:
+def kept(line: JSON) -> tuple[JSON, NativeLine]:
     """A line as it is stored, integers beyond 64 bits as text, and what it holds. Raises as `entry_of`."""
     entry = entry_of(line)
     storable, changed = normalise.tree(line)
     return (storable, entry_of(storable)) if changed else (line, entry)
 
 
-def session_of(entries: Iterable[Entry]) -> Session:
+def session_of(entries: Iterable[NativeLine]) -> Session:
     """The session that checked lines make, the header first."""
     values: dict[str, list[Any]] = {name: [] for name in (HEADER, EVENTS, *KINDS)}
     for entry in entries:
@@ -75,7 +75,7 @@ def session_of(entries: Iterable[Entry]) -> Session:
     return msgspec.structs.replace(header_over(header, len(lists[EVENTS])), **lists)
 
 
-class Growth(msgspec.Struct, frozen=True):
+class LinesSoFar(msgspec.Struct, frozen=True):
     """What the next line is checked against: how many events there are, and the log length of the last call and of the
     last compaction. `prompt_tokens` are those that the provider reported last, None where it never did."""
 
@@ -85,7 +85,7 @@ class Growth(msgspec.Struct, frozen=True):
     compaction_at: int = 0
     prompt_tokens: int | None = None
 
-    def take(self, entry: Entry) -> Growth:
+    def take(self, entry: NativeLine) -> LinesSoFar:
         """The growth behind a line. Raises DamagedRecording where it does not fit those before it."""
         name, value, number = entry
         if (name == HEADER) == self.begun:
@@ -101,14 +101,14 @@ class Growth(msgspec.Struct, frozen=True):
             return self._call(value)
         return msgspec.structs.replace(self, compaction_at=value.at) if name == COMPACTIONS else self
 
-    def _event(self, number: int | None) -> Growth:
+    def _event(self, number: int | None) -> LinesSoFar:
         if number != self.events:
             raise DamagedRecording(f"an event whose index is {number}; the next one is {self.events}")
         if self.events >= LIMITS.events:
             raise DamagedRecording(f"a session has at most {LIMITS.events:,} events")
         return msgspec.structs.replace(self, events=self.events + 1)
 
-    def _call(self, call: ModelCall) -> Growth:
+    def _call(self, call: ModelCall) -> LinesSoFar:
         if call.response is not None and call.response < call.at:
             raise DamagedRecording(f"a call over {call.at} events that event {call.response} answers")
         tokens = self.prompt_tokens if call.prompt_tokens is None else call.prompt_tokens

@@ -34,7 +34,7 @@ class _Line(msgspec.Struct, gc=False):
 
 def look(source: ByteSource) -> FirstLook:
     """Of several sessions the calls one after the other."""
-    calls = looks.Calls()
+    calls = looks.CallsInOrder()
     places: list[int] = []  # events at which the calls of this session are
     first = 0  # the session's first call
     for line in looks.lines_of(source, _Line):

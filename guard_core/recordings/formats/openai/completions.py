@@ -32,7 +32,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Request, Thread, threads_of
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import (
     ANSWERS_ONLY,
     AgentSetting,
@@ -60,10 +60,10 @@ class ChatCompletionsFormat:
     known_names = known_names.CHAT_COMPLETIONS
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return sum(map(_is_record, heads)) * 2 > len(heads)
-        if source.shape is not Shape.JSON:
+        if source.shape is not SourceShape.JSON:
             return False
         value = log_records.unwrapped(source.json())
         if isinstance(value, list):
@@ -75,7 +75,7 @@ class ChatCompletionsFormat:
         return ChatReader(source).read()
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return log_look.look(source, usage_of) if source.shape is Shape.LINES else None
+        return log_look.look(source, usage_of) if source.shape is SourceShape.LINES else None
 
 
 def is_message(value: Any) -> bool:

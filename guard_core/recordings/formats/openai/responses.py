@@ -32,7 +32,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.requests import Declared, Request, Thread, message_key, threads_of
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import (
     ANSWERS_ONLY,
@@ -62,12 +62,12 @@ class ResponsesFormat:
     known_names = known_names.RESPONSES_API
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.SQLITE:
+        if source.shape is SourceShape.SQLITE:
             columns = tables(source)
             return "agent_sessions" in columns and "message_data" in columns.get("agent_messages", ())
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             return _is_ours([line.obj for line in source.head_lines()])
-        if source.shape is not Shape.JSON:
+        if source.shape is not SourceShape.JSON:
             return False
         value = source.json()
         if isinstance(value, list):
@@ -76,7 +76,7 @@ class ResponsesFormat:
         return _is_record(value) or (isinstance(inner, list) and _is_ours(inner[:_HEADS]))
 
     def read(self, source: ByteSource) -> Recording:
-        if source.shape is Shape.SQLITE:
+        if source.shape is SourceShape.SQLITE:
             return _from_database(source)
         reader = ResponsesReader(source)
         for line, record in _records(source):
@@ -85,7 +85,7 @@ class ResponsesFormat:
         return reader.recording()
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return log_look.look_at_responses(source) if source.shape is Shape.LINES else None
+        return log_look.look_at_responses(source) if source.shape is SourceShape.LINES else None
 
 
 def _is_record(value: Any) -> bool:
@@ -141,7 +141,7 @@ def _is_own_item(value: JSON) -> bool:
 
 
 def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    value = source.json() if source.shape is not Shape.LINES else None
+    value = source.json() if source.shape is not SourceShape.LINES else None
     if isinstance(value, dict) and _is_record(value):
         yield None, value
         return

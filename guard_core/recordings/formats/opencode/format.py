@@ -22,9 +22,9 @@ from guard_core.recordings.formats.opencode.session import KILO, LABEL, NAME, re
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.sqlite_source import Database, DatabaseRow, tables
-from guard_core.recordings.reading.states import State, superseded
+from guard_core.recordings.reading.states import SessionState, superseded
 from guard_core.sessions import Session
 
 # Kinds of lines of a run, which each hold a part; an error line holds none (run.ts).
@@ -44,14 +44,14 @@ class OpenCodeFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.SQLITE:
+        if source.shape is SourceShape.SQLITE:
             schema = tables(source)
             columns = {name for table in ("message", "part") for name in schema.get(table, ())}
             return "session" in schema and {"session_id", "message_id", "data"} <= columns
-        if source.shape is Shape.LINES:
+        if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return any(_is_run_line(item) or _is_export(item) for item in heads)
-        if source.shape is not Shape.JSON:
+        if source.shape is not SourceShape.JSON:
             return False
         value = source.json()
         if isinstance(value, list):
@@ -65,9 +65,9 @@ class OpenCodeFormat:
 
 
 def _sessions(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
-    if source.shape is Shape.SQLITE:
+    if source.shape is SourceShape.SQLITE:
         yield from _from_database(source, facts)
-    elif source.shape is Shape.LINES or _is_run_line(source.json()):
+    elif source.shape is SourceShape.LINES or _is_run_line(source.json()):
         yield from _from_lines(source, facts)
     else:
         value = source.json()
@@ -99,11 +99,11 @@ def _is_export(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("info"), dict) and _has_parts(value.get("messages"))
 
 
-def _state(place: int, export: JSON) -> State:
+def _state(place: int, export: JSON) -> SessionState:
     """Which session an export is of, and which of its messages it has."""
     messages = (fields.mapping(item, "info") for item in fields.objects(export.get("messages")))
     keys = ((fields.text(info, "id"), fields.text(info, "role"), _created(info)) for info in messages)
-    return State(place, fields.text(fields.mapping(export, "info"), "id"), tuple(keys))
+    return SessionState(place, fields.text(fields.mapping(export, "info"), "id"), tuple(keys))
 
 
 def _created(info: JSON) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 SDK_KINDS = frozenset(
     {
@@ -33,7 +33,7 @@ SOURCES = frozenset({"user", "agent", "environment"})
 _BODIES = frozenset({"args", "extras", "content", "message"})  # of the older events: what they say
 
 
-class Conversation:
+class OpenHandsConversation:
     """One conversation: its events with the lines they are on, and what the evaluation says about it."""
 
     def __init__(self, events: Iterable[tuple[JSON, int | None]], about: JSON) -> None:
@@ -76,25 +76,25 @@ def _flat(history: list[Any]) -> Iterator[JSON]:
             yield from fields.objects(item)
 
 
-def conversations(source: ByteSource) -> Iterator[Conversation]:
+def conversations(source: ByteSource) -> Iterator[OpenHandsConversation]:
     """The conversations of a file: one for each row of an evaluation, else one."""
-    if source.shape is Shape.JSON:
+    if source.shape is SourceShape.JSON:
         value = source.json()
         if isinstance(value, dict) and is_row(value):
-            yield Conversation(((item, 1) for item in _flat(value["history"])), value)
+            yield OpenHandsConversation(((item, 1) for item in _flat(value["history"])), value)
         elif isinstance(value, dict) and is_event(value):
-            yield Conversation([(value, 1)], {})
+            yield OpenHandsConversation([(value, 1)], {})
         elif rows := [item for item in fields.objects(array_of(value)) if is_row(item)]:
-            yield from (Conversation(((item, None) for item in _flat(row["history"])), row) for row in rows)
+            yield from (OpenHandsConversation(((item, None) for item in _flat(row["history"])), row) for row in rows)
         else:
-            yield Conversation(((item, None) for item in fields.objects(array_of(value))), {})
+            yield OpenHandsConversation(((item, None) for item in fields.objects(array_of(value))), {})
         return
     if any(is_row(line.obj) for line in source.head_lines()):
         for line in source.lines():
             if is_row(line.obj):
                 number = line.number
-                yield Conversation([(item, number) for item in _flat(line.obj["history"])], line.obj)
+                yield OpenHandsConversation([(item, number) for item in _flat(line.obj["history"])], line.obj)
             else:
                 source.notes.skip("row without a history")
         return
-    yield Conversation(((line.obj, line.number) for line in source.lines()), {})
+    yield OpenHandsConversation(((line.obj, line.number) for line in source.lines()), {})

@@ -29,7 +29,7 @@ from guard_core.recordings.base import Recording, RecordingFacts
 from guard_core.recordings.formats.openhands import look as openhands_look
 from guard_core.recordings.formats.openhands.conversations import (
     SDK_KINDS,
-    Conversation,
+    OpenHandsConversation,
     array_of,
     conversations,
     is_event,
@@ -37,15 +37,15 @@ from guard_core.recordings.formats.openhands.conversations import (
 )
 from guard_core.recordings.formats.openhands.folder import folders, holds_events, settings_of, value_of
 from guard_core.recordings.formats.openhands.known_names import NAMES
-from guard_core.recordings.formats.openhands.usage import RecordedUsage
-from guard_core.recordings.formats.openhands.view import Sent
+from guard_core.recordings.formats.openhands.usage import OpenHandsUsage
+from guard_core.recordings.formats.openhands.view import SentEvents
 from guard_core.recordings.reading import chat, fields, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.lost_lines import skipped_words
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Span, View
 
@@ -74,9 +74,9 @@ class OpenHandsFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             return holds_events(source)
-        if source.shape is Shape.JSON:
+        if source.shape is SourceShape.JSON:
             value = source.json()
             whole = is_event(value) or (isinstance(value, dict) and is_row(value))
             return whole or any(is_event(item) or is_row(item) for item in fields.objects(array_of(value)[:50]))
@@ -84,7 +84,7 @@ class OpenHandsFormat:
 
     def read(self, source: ByteSource) -> Recording:
         facts = _Facts(self.name)
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             sessions = list(_archived(source, facts))
         else:
             sessions = [session for row in conversations(source) for session in _read(source, row, facts)]
@@ -94,7 +94,7 @@ class OpenHandsFormat:
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         """Rows of an evaluation are conversations of their own: no chart shows them together."""
-        if source.shape is not Shape.LINES or any(is_row(line.obj) for line in source.head_lines()):
+        if source.shape is not SourceShape.LINES or any(is_row(line.obj) for line in source.head_lines()):
             return None
         return openhands_look.look(source)
 
@@ -118,7 +118,7 @@ class _Facts(FactCounter):
         return msgspec.structs.replace(facts, largest_tool_result_chars=longest)
 
 
-def _read(source: ByteSource, row: Conversation, facts: _Facts) -> Iterator[Session]:
+def _read(source: ByteSource, row: OpenHandsConversation, facts: _Facts) -> Iterator[Session]:
     reader = OpenHandsReader(source, facts)
     facts.session()
     for item, line in row.events:
@@ -161,8 +161,8 @@ class OpenHandsReader:
         self._places: dict[str, int] = {}  # event id -> index in the log
         self._responses: dict[str, int] = {}  # response id -> index in the log
         self._by_user: set[str] = set()  # ids of what the user ran
-        self._sent = Sent()
-        self._usage = RecordedUsage()
+        self._sent = SentEvents()
+        self._usage = OpenHandsUsage()
         self._requested = False  # was a condensation requested since the last one
         self._settings: tuple[AgentSetting, ...] = ()
         self._is_counted = False  # does the state list the usage of every response

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from guard_core.recordings.formats.openhands.usage import RecordedUsage
+from guard_core.recordings.formats.openhands.usage import OpenHandsUsage
 from guard_core.recordings.reading import fields, looks
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
@@ -58,7 +58,7 @@ class _Log:
     """The calls of one conversation. What the full reading counts as usage without an answer is left out here, too."""
 
     def __init__(self) -> None:
-        self._usage = RecordedUsage()
+        self._usage = OpenHandsUsage()
         self._calls: list[ModelCall] = []
         self._responses: set[str] = set()
         self._compactions: list[int] = []  # the calls before which they are
@@ -75,7 +75,7 @@ class _Log:
             self._older(event)
 
     def look(self) -> FirstLook:
-        calls = looks.Calls()
+        calls = looks.CallsInOrder()
         calls.model = self._model
         before = [0]  # calls with tokens before each call
         for call in self._calls:

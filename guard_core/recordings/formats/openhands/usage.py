@@ -19,7 +19,7 @@ from guard_core.sessions import ModelCall
 _TOTALS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-class RecordedUsage:
+class OpenHandsUsage:
     """The usage of one conversation, handed out to its calls."""
 
     def __init__(self) -> None:

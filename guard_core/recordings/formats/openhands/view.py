@@ -13,7 +13,7 @@ from guard_core.recordings.reading.rebase import view_of
 from guard_core.views import View
 
 
-class Sent:
+class SentEvents:
     """The ids of the events that a request holds, in its order. The actions of one answer are an entry each."""
 
     def __init__(self) -> None:

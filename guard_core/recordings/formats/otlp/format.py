@@ -59,7 +59,7 @@ from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, threads_of
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import ANSWERS_ONLY, NO_CONTENT, ModelCall, Session
 from guard_core.titles import first_words
 
@@ -74,7 +74,7 @@ class OtlpFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.JSON:
+        if source.shape is SourceShape.JSON:
             value = source.json(allow_nan=True)
             head = list(fields.objects(value))[:50] if isinstance(value, list) else [value]
         else:
@@ -93,7 +93,7 @@ class OtlpFormat:
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return (
             _Traces(source, self.name, _distinct(source, trace_look.spans(source))).look()
-            if source.shape is Shape.LINES
+            if source.shape is SourceShape.LINES
             else None
         )
 
@@ -120,7 +120,7 @@ def _is_trace(value: JSON) -> bool:
 
 
 def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
         return
     value = source.json(allow_nan=True)
@@ -201,7 +201,7 @@ class _Traces:
 
     def look(self) -> FirstLook:
         """The calls in the order of their starts, whatever conversation they belong to."""
-        calls = looks.Calls()
+        calls = looks.CallsInOrder()
         for span in self._calls:
             calls.call(self._usage(span)["prompt_tokens"], model=first(span.attributes, trace_kinds.MODEL_KEYS))
         return calls.look()

@@ -48,7 +48,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.refusals import names_length, says_too_long
-from guard_core.recordings.reading.source import ByteSource, Line, Shape
+from guard_core.recordings.reading.source import ByteSource, Line, SourceShape
 from guard_core.sessions import AgentSetting, Evidence, LeftBranches, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import CUT_OFF, OVERFLOW
 from guard_core.views import Inserted, Segment, Span, View
@@ -77,7 +77,7 @@ class PiSessionFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape not in (Shape.LINES, Shape.JSON):
+        if source.shape not in (SourceShape.LINES, SourceShape.JSON):
             return False
         heads = [line.obj for line in source.head_lines()]
         entries = sum(_is_entry(obj) for obj in heads)

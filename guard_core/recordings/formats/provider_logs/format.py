@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, Calls
+from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, CapturedCalls
 from guard_core.recordings.formats.capture.gemini import GeminiReader
 from guard_core.recordings.formats.provider_logs.converse import ConverseReader
 from guard_core.recordings.reading import bedrock, fields, log_records
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, united, words
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 _HEADS = 50
 _BEDROCK = "ModelInvocationLog"
@@ -70,7 +70,7 @@ class ProviderLogFormat:
         return bool(heads) and sum(_logged(head) is not None for head in heads) * 2 > len(heads)
 
     def read(self, source: ByteSource) -> Recording:
-        calls = Calls(source)
+        calls = CapturedCalls(source)
         for line, record in _records(source):
             with source.tolerate(line):
                 logged = _logged(record)
@@ -100,11 +100,11 @@ def _named(recording: Recording, name: str) -> Recording:
 
 def _records(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int | None, JSON]]:
     """The records of the file, or the first ones, each out of what a log service puts around it."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         lines = source.head_lines() if heads else source.lines()
         yield from ((line.number, _opened(line.obj)) for line in lines)
         return
-    value = source.json() if source.shape is Shape.JSON else None
+    value = source.json() if source.shape is SourceShape.JSON else None
     if isinstance(value, list) and _is_converse({"messages": value}):
         value = {"messages": value}
     if isinstance(value, dict) and _logged(value) is None:

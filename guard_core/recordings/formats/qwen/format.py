@@ -28,7 +28,7 @@ from guard_core.recordings.formats.gemini.format import GeminiChatReader, read_c
 from guard_core.recordings.formats.qwen import look
 from guard_core.recordings.formats.qwen.known_names import NAMES
 from guard_core.recordings.formats.qwen.messages import answer_of, event_of, reported_call
-from guard_core.recordings.formats.qwen.tree import Path, is_side, paths_of
+from guard_core.recordings.formats.qwen.tree import ChatPath, is_side, paths_of
 from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -37,7 +37,7 @@ from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.refusals import names_length, says_too_long
-from guard_core.recordings.reading.source import ByteSource, Line, Shape
+from guard_core.recordings.reading.source import ByteSource, Line, SourceShape
 from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import Evidence, LeftBranches, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import Inserted, Span, View, kept_events
@@ -66,11 +66,11 @@ class QwenCodeFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape in (Shape.LINES, Shape.JSON) and any(map(is_line, _heads(source))):
+        if source.shape in (SourceShape.LINES, SourceShape.JSON) and any(map(is_line, _heads(source))):
             return True
-        if source.shape is Shape.LINES:  # several states of a chat
+        if source.shape is SourceShape.LINES:  # several states of a chat
             return any(map(_is_chat, _heads(source)))
-        return source.shape is Shape.JSON and _is_chat(source.json(allow_nan=True))
+        return source.shape is SourceShape.JSON and _is_chat(source.json(allow_nan=True))
 
     def read(self, source: ByteSource) -> Recording:
         if not any(map(is_line, _heads(source))):
@@ -88,7 +88,7 @@ class QwenCodeFormat:
         return Recording(NAME, tuple(reader.recorded() for reader in readers), facts.facts(), source.notes)
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
-        return look.look(source) if source.shape is Shape.LINES else None
+        return look.look(source) if source.shape is SourceShape.LINES else None
 
 
 def _heads(source: ByteSource) -> list[JSON]:
@@ -126,7 +126,7 @@ class _EarlyChatReader(GeminiChatReader):
 class QwenChatReader:
     """One chat, line by line. `path`: the lines of its last state; `first`: it is the first one of the file."""
 
-    def __init__(self, source: ByteSource, path: Path, facts: FactCounter, *, first: bool) -> None:
+    def __init__(self, source: ByteSource, path: ChatPath, facts: FactCounter, *, first: bool) -> None:
         self.source, self.notes, self.path, self.facts = source, source.notes, path, facts
         self.log = SessionBuilder(NAME, source, first=first)
         self.index = LogIndex(self.log)

@@ -30,7 +30,7 @@ class _Line(msgspec.Struct, gc=False):
 def look(source: ByteSource) -> FirstLook:
     """Calls and compactions from one quick pass, of the first chat in the file. In a sub-agent's own file every line is
     of a side chain."""
-    main, side = looks.Calls(), looks.Calls()
+    main, side = looks.CallsInOrder(), looks.CallsInOrder()
     window, session = 0, ""
     for line in looks.lines_of(source, _Line):
         if line.uuid and not line.parent and line.session and session not in ("", line.session):

@@ -11,22 +11,22 @@ from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.source import ByteSource, Line
 
 
-def paths_of(source: ByteSource) -> list[Path]:
+def paths_of(source: ByteSource) -> list[ChatPath]:
     """The paths of the chats in a file, of which there are several where files were put into one: another begins with a
     line of another session that has no parent."""
-    paths: list[Path] = []
+    paths: list[ChatPath] = []
     known: set[str] = set()
     for line in source.lines():
         session = fields.text(line.obj, "sessionId")
         is_root = "uuid" in line.obj and not fields.text(line.obj, "parentUuid")
         if not paths or (is_root and session and known and session not in known):
-            paths.append(Path(line.number))
+            paths.append(ChatPath(line.number))
         known |= {session} if session else set()
         paths[-1].add(line)
     return paths
 
 
-class Path:
+class ChatPath:
     """The lines of the last state of the chat that begins with the line `start`. `answered` are the ids of the calls
     whose results the file has."""
 

@@ -17,7 +17,7 @@ from guard_core.recordings.formats.trace_exports import braintrust, langfuse, ml
 from guard_core.recordings.formats.trace_exports.known_names import NAMES
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 _HEADS = 50
 _LISTS = ("data", "events", "rows", "objects", "calls", "traces", "items")  # what an object around the records has
@@ -60,10 +60,10 @@ def _service_of(record: JSON) -> _Service | None:
 
 def _records(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int | None, JSON]]:
     """The records of the file, or the first ones."""
-    if source.shape is Shape.LINES:
+    if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in (source.head_lines() if heads else source.lines()))
         return
-    value = source.json(allow_nan=True) if source.shape is Shape.JSON else None
+    value = source.json(allow_nan=True) if source.shape is SourceShape.JSON else None
     yield from ((None, item) for item in _listed(value)[: _HEADS if heads else None])
 
 

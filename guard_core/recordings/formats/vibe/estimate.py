@@ -24,7 +24,7 @@ from guard_core.recordings.reading.fields import JSON
 BYTES_PER_TOKEN, BASE = 4, 1  # of the estimate; the latter in tokens
 
 
-class Sent(msgspec.Struct, frozen=True):
+class VibeRequest(msgspec.Struct, frozen=True):
     """A request: the bytes of its messages and tools (None: not known) as JSON, and the provider's counts."""
 
     bytes: int = 0
@@ -32,12 +32,12 @@ class Sent(msgspec.Struct, frozen=True):
     prompt: int | None = None
     output: int | None = None
 
-    def with_request(self, items: Iterable[JSON], tools: Any = None, *, is_whole: bool = False) -> Sent:
+    def with_request(self, items: Iterable[JSON], tools: Any = None, *, is_whole: bool = False) -> VibeRequest:
         """The next request, whose messages replace or extend these."""
         known = self.tools if tools is None else utf8_bytes(value_text(tools))
-        return Sent((0 if is_whole else self.bytes) + _size(items), known)
+        return VibeRequest((0 if is_whole else self.bytes) + _size(items), known)
 
-    def counted(self, prompt: int | None, output: int | None) -> Sent | None:
+    def counted(self, prompt: int | None, output: int | None) -> VibeRequest | None:
         """The same with the provider's counts; None where it did not report them."""
         return msgspec.structs.replace(self, prompt=prompt, output=output) if prompt and output is not None else None
 
@@ -46,7 +46,7 @@ class Sent(msgspec.Struct, frozen=True):
         """The harness's estimate of the request in tokens, at least 1."""
         return -(-(self.bytes + 1 + (self.tools or 0)) // BYTES_PER_TOKEN) + BASE
 
-    def pending(self, since: list[JSON], later: Sent, *, is_corrected: bool) -> int | None:
+    def pending(self, since: list[JSON], later: VibeRequest, *, is_corrected: bool) -> int | None:
         """How many tokens the count before a later request has above the total of the answer to this one.
 
         `since` are the later request's messages from that answer on. None where the tools are not known.

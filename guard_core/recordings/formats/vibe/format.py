@@ -24,7 +24,7 @@ from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.zip_entries import entry_names
 from guard_core.sessions import Session
 
@@ -41,19 +41,19 @@ class VibeFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             with source.stream() as stream:
                 return bool(_roots(entry_names(stream, source.size)))
-        if source.shape is Shape.LINES or _is_journal(source):
+        if source.shape is SourceShape.LINES or _is_journal(source):
             heads = [line.obj for line in source.head_lines()]
             return any(map(_is_record, heads)) or sum(map(log.is_message, heads)) * 2 > len(heads)
-        return source.shape is Shape.JSON and _is_value(source.json(allow_nan=True))
+        return source.shape is SourceShape.JSON and _is_value(source.json(allow_nan=True))
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
-        if source.shape is Shape.ZIP:
+        if source.shape is SourceShape.ZIP:
             sessions = _archived(source, facts)
-        elif source.shape is Shape.LINES or _is_journal(source):
+        elif source.shape is SourceShape.LINES or _is_journal(source):
             sessions = _lines(source, facts)
         else:
             sessions = _value(source, source.json(allow_nan=True), facts)
@@ -75,7 +75,7 @@ def _is_record(value: JSON) -> bool:
 def _is_journal(source: ByteSource) -> bool:
     """A journal or a log of one line."""
     heads = source.head_lines(1)
-    return source.shape is Shape.JSON and any(_is_record(line.obj) or log.is_message(line.obj) for line in heads)
+    return source.shape is SourceShape.JSON and any(_is_record(line.obj) or log.is_message(line.obj) for line in heads)
 
 
 def _is_value(value: Any) -> bool:

@@ -53,7 +53,7 @@ def before(entries: Sequence[JSON], moment: float | None) -> list[JSON]:
     return [entry for entry in entries if moment is None or _began(entry) < moment]
 
 
-class History:
+class VibeHistory:
     """The requests of the time before the journal, as far as entries show them.
 
     `envelope` is the message with which a compacted context begins, None where no request shows it. `keeps_round`: a

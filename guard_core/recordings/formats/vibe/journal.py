@@ -15,7 +15,7 @@ import msgspec
 
 from guard_core.events import Event, Part, Role, value_text
 from guard_core.recordings.formats.vibe import estimate, messages
-from guard_core.recordings.formats.vibe.estimate import Sent
+from guard_core.recordings.formats.vibe.estimate import VibeRequest
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter
 from guard_core.recordings.reading.fields import JSON
@@ -38,7 +38,7 @@ class _Open(msgspec.Struct):
     line: int
     purpose: str
     trigger: str = ""
-    size: Sent | None = None
+    size: VibeRequest | None = None
     pending: int | None = None
 
 
@@ -61,8 +61,8 @@ class JournalReader:
         self._open: dict[str, _Open] = {}
         self.pending: dict[str, int | None] = {}  # tokens pending at each compaction, by its action
         self.is_corrected = False  # it was written by 3.0.3 or later
-        self._size = Sent()
-        self._last: Sent | None = None  # the agent's last request, if it was counted and not compacted since
+        self._size = VibeRequest()
+        self._last: VibeRequest | None = None  # the agent's last request, if it was counted and not compacted since
         self._asked: tuple[Event, ...] = ()  # the agent's last request in any case, and what was pending in it
         self._waiting: int | None = None
         self._is_answered = False
@@ -129,7 +129,7 @@ class JournalReader:
         result = self._results.get(fields.text(item, "tool_call_id"))
         return item if result is None else {**item, "content": [{"type": "text", "text": result}]}
 
-    def _pending(self, since: list[JSON], sent: Sent) -> int | None:
+    def _pending(self, since: list[JSON], sent: VibeRequest) -> int | None:
         """How many tokens Vibe's count has above the total of the last answer, None where there is none to go by.
         `since` are the messages from that answer on, `sent` all of them."""
         return None if self._last is None else self._last.pending(since, sent, is_corrected=self.is_corrected)

@@ -39,7 +39,7 @@ class _Line(msgspec.Struct, gc=False):
 
 def look(source: ByteSource) -> FirstLook:
     """Prompt tokens by call, and compactions; a request and its result are lines of their own."""
-    calls, purposes = looks.Calls(), dict[str, str]()
+    calls, purposes = looks.CallsInOrder(), dict[str, str]()
     for line in looks.lines_of(source, _Line):
         payload = line.payload
         if payload is None:

@@ -8,7 +8,7 @@ import msgspec
 
 from guard_core.events import Event, Role, TextPart, part_text
 from guard_core.recordings.formats.vibe import journal, messages
-from guard_core.recordings.formats.vibe.history import History, before, is_entry, merged
+from guard_core.recordings.formats.vibe.history import VibeHistory, before, is_entry, merged
 from guard_core.recordings.formats.vibe.journal import JournalReader
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter
@@ -86,7 +86,7 @@ class StoreReader:
         envelope = sent[0] if messages.compacted_length(sent) else None
         earlier = before(entries, self.journal.started_at) if own else entries
         keeps_round = (self.store_format or 0) >= journal.CORRECTED_STORE or self.journal.is_corrected
-        history = History(earlier, envelope, keeps_round=keeps_round)
+        history = VibeHistory(earlier, envelope, keeps_round=keeps_round)
         for request in history.requests:
             if request.declared is not None:
                 self.facts.compaction()

@@ -2,16 +2,16 @@
 
 import pytest
 
-from guard_core.policies.contextguard.memory import Memory, dump_memory, load_memory
+from guard_core.policies.contextguard.memory import GuardMemory, dump_memory, load_memory
 
 
 def test_it_reads_what_it_wrote():
-    memory = Memory(5, "short", 7, 1_000, 500, 1_200)
+    memory = GuardMemory(5, "short", 7, 1_000, 500, 1_200)
     assert load_memory(dump_memory(memory, "agent"), "agent") == memory
 
 
 def test_agents_of_one_session_do_not_collide():
-    state = dump_memory(Memory(watermark=3, summary_text=""), "one") | dump_memory(Memory(watermark=9), "two")
+    state = dump_memory(GuardMemory(watermark=3, summary_text=""), "one") | dump_memory(GuardMemory(watermark=9), "two")
     assert (load_memory(state, "one").watermark, load_memory(state, "two").watermark) == (3, 9)
 
 

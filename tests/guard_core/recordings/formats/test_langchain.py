@@ -11,7 +11,7 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.langchain.format import FORMAT
-from guard_core.recordings.reading.source import ByteSource, Shape
+from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.summary_words import LANGCHAIN
 from guard_core.sessions import Evidence
 from guard_core.views import Inserted
@@ -304,7 +304,7 @@ def test_other_lists_are_not_taken():
 def test_to_know_a_large_file_of_another_format_nothing_of_it_is_copied(put):
     messages = put({"role": "user", "content": [{"type": "text", "text": "x"}]} for _ in range(20_000))
     with ByteSource.open(json.dumps(messages, default=list).encode()) as source:
-        assert source.shape is Shape.JSON
+        assert source.shape is SourceShape.JSON
         source.json(allow_nan=True)  # both are kept, for every format that asks
         tracemalloc.start()
         assert not FORMAT.matches(source)

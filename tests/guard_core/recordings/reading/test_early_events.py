@@ -11,12 +11,12 @@ import pytest
 
 from guard_core import recordings
 from guard_core.events import Event
-from guard_core.recordings.reading.early_events import Pace
+from guard_core.recordings.reading.early_events import SendingPace
 from guard_core.simulator.big_files import write_claude_code
 from tests.plugins.tiers import mostly_long
 
 STEPS = 400
-PACE = Pace(newest=8, stretch=64, around=16)  # so that short recordings have many stretches
+PACE = SendingPace(newest=8, stretch=64, around=16)  # so that short recordings have many stretches
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from guard_core.errors import RecordingError, UnknownFormat
 from guard_core.events import Event, Role, TextPart
 from guard_core.recordings import FirstLook
 from guard_core.recordings.formats import native
-from guard_core.recordings.reading.first_look import Looks
+from guard_core.recordings.reading.first_look import GivesFirstLook
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.simulator.big_files import write_claude_code
 from guard_core.views import Span
@@ -453,7 +453,7 @@ def spoiled(value: Any, bad: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_types_anywhere_are_passed_over(kind: str) -> None:
     good = KINDS[kind]
-    format_ = next(each for each in recordings.FORMATS if each.name == kind and isinstance(each, Looks))
+    format_ = next(each for each in recordings.FORMATS if each.name == kind and isinstance(each, GivesFirstLook))
     for number, line in enumerate(good):
         for other in (other for bad in SPOILS for other in spoiled(line, bad)):
             with recordings.ByteSource.open(lines(*good, *good[:number], other)) as source:

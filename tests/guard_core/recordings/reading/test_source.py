@@ -8,7 +8,7 @@ import pytest
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.recordings.reading import strict_json
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.source import UNFINISHED, ByteSource, Shape
+from guard_core.recordings.reading.source import UNFINISHED, ByteSource, SourceShape
 
 
 def objects(content, **options):
@@ -143,17 +143,17 @@ def test_another_archive_is_refused_by_its_name():
 @pytest.mark.parametrize(
     ("content", "shape"),
     [
-        (b'{"a":\n1}', Shape.JSON),
-        (b'{"a":1}', Shape.JSON),
-        (b'[{"a":1},\n{"b":2}]\n', Shape.JSON),
-        (b'{"a":1}\n{"b":2}\n', Shape.LINES),
-        (b'// note\n{"a":1}\n{"b":2}\n', Shape.LINES),
-        (b'{"a":1}\n{"b"', Shape.LINES),
-        (b'{"a":1', Shape.JSON),
-        (b"#### hello\n", Shape.TEXT),
-        (b"\n \n", Shape.EMPTY),
-        (b"PK\x03\x04....", Shape.ZIP),
-        (b"SQLite format 3\x00....", Shape.SQLITE),
+        (b'{"a":\n1}', SourceShape.JSON),
+        (b'{"a":1}', SourceShape.JSON),
+        (b'[{"a":1},\n{"b":2}]\n', SourceShape.JSON),
+        (b'{"a":1}\n{"b":2}\n', SourceShape.LINES),
+        (b'// note\n{"a":1}\n{"b":2}\n', SourceShape.LINES),
+        (b'{"a":1}\n{"b"', SourceShape.LINES),
+        (b'{"a":1', SourceShape.JSON),
+        (b"#### hello\n", SourceShape.TEXT),
+        (b"\n \n", SourceShape.EMPTY),
+        (b"PK\x03\x04....", SourceShape.ZIP),
+        (b"SQLite format 3\x00....", SourceShape.SQLITE),
     ],
 )
 def test_the_shape_of_the_content(content, shape):

@@ -11,7 +11,7 @@ import pytest
 from guard_core.errors import DamagedRecording, RecordingError
 from guard_core.recordings import FORMATS, read
 from guard_core.recordings.reading.known_names import Names
-from guard_core.recordings.reading.watch import Watch
+from guard_core.recordings.reading.watch import ObjectWatch
 from tests.guard_core.recordings.checks import SAMPLES, lines
 from tests.recordings.seeds import SEEDS, database
 
@@ -89,7 +89,7 @@ def test_it_finds_nothing_strange_in_a_file_that_is_read_whole():
 
 @pytest.mark.parametrize("name", ["name", "tool", "function_name", "tool_name", "toolName"])
 def test_a_call_of_a_tool_is_known_by_a_name_and_arguments_beside_each_other(name):
-    watch, problems = Watch(Names()), []
+    watch, problems = ObjectWatch(Names()), []
     watch.check({"said": [{name: "ls", "args": {"path": "."}}]}, 7, lambda *problem: problems.append(problem))
     assert [(str(item), item.line) for item in watch.unknown] == [
         ("a tool call or result under a name that is not known here: said, left out", 7)

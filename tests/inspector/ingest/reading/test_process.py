@@ -13,9 +13,9 @@ import pytest
 
 from guard_core.errors import DamagedRecording, UnknownFormat
 from guard_core.simulator.big_files import write_claude_code
-from inspector.ingest.reading.messages import Batch, Begin, Done, End, Progress, Read, ReaderMessage
+from inspector.ingest.reading.messages import Begin, Done, End, EventBatch, Read, ReaderMessage, ReadingProgress
 from inspector.ingest.reading.process import ReaderFailed, read_in_process
-from inspector.ingest.reading.reader import Options, read_here
+from inspector.ingest.reading.reader import ReadingOptions, read_here
 from inspector.project.lifeline import ORPHANED
 
 PATIENCE = 30.0  # seconds, for a machine that has other things to do
@@ -41,18 +41,18 @@ def idle() -> None:
 
 def messages_of_process(path: Path, **options: object) -> list[ReaderMessage]:
     messages: list[ReaderMessage] = []
-    read_in_process(Options(str(path), **{"strict": True, **options}), messages.append, idle)  # type: ignore[arg-type]
+    read_in_process(ReadingOptions(str(path), **{"strict": True, **options}), messages.append, idle)  # type: ignore[arg-type]
     return messages
 
 
 def messages_here(path: Path, **options: object) -> list[ReaderMessage]:
     messages: list[ReaderMessage] = []
-    read_here(Options(str(path), **{"strict": True, **options}), messages.append)  # type: ignore[arg-type]
+    read_here(ReadingOptions(str(path), **{"strict": True, **options}), messages.append)  # type: ignore[arg-type]
     return messages
 
 
 def texts(told: list[ReaderMessage]) -> list[bytes]:
-    return [text for message in told if isinstance(message, Batch) for text in message.texts]
+    return [text for message in told if isinstance(message, EventBatch) for text in message.texts]
 
 
 def of_kind(told: list[ReaderMessage], *kinds: type[ReaderMessage]) -> list[ReaderMessage]:
@@ -78,7 +78,7 @@ def test_most_of_a_session_is_told_before_its_file_is_read(transcript, late):
     assert of_kind(early, Begin, End, Done) == of_kind(late, Begin, End, Done)
     before = early[: next(place for place, message in enumerate(early) if isinstance(message, Read))]
     assert len(texts(before)) > len(texts(late)) / 2
-    assert len(of_kind(early, Progress)) >= 5  # each MiB
+    assert len(of_kind(early, ReadingProgress)) >= 5  # each MiB
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_what_is_wrong_with_a_file_is_raised_here(content, error, words, tmp_pat
 
 def test_a_reader_that_the_system_ends_is_told_as_that(transcript):
     def kill_it(message: ReaderMessage) -> None:
-        if isinstance(message, Progress):
+        if isinstance(message, ReadingProgress):
             for reader in readers():  # none once it is killed; messages that it sent before may still come
                 os.kill(reader, signal.SIGKILL)
 
     with pytest.raises(MemoryError, match="ended by the system"):
-        read_in_process(Options(str(transcript), strict=True), kill_it, idle)
+        read_in_process(ReadingOptions(str(transcript), strict=True), kill_it, idle)
 
 
 def test_whoever_listens_may_stop_and_nothing_runs_on(transcript):
@@ -118,13 +118,13 @@ def test_whoever_listens_may_stop_and_nothing_runs_on(transcript):
         raise KeyError("enough")
 
     with pytest.raises(KeyError):
-        read_in_process(Options(str(transcript), strict=True, early=True), stop, idle)
+        read_in_process(ReadingOptions(str(transcript), strict=True, early=True), stop, idle)
     assert not readers()
 
 
 def test_the_caller_can_do_something_while_the_process_starts(transcript):
     done: list[str] = []
-    options = Options(str(transcript), strict=True)
+    options = ReadingOptions(str(transcript), strict=True)
     note = done.append
     read_in_process(options, lambda message: note(type(message).__name__), idle, lambda: note("meanwhile"))
     assert (done[0], done[-1]) == ("meanwhile", "Done")
@@ -136,7 +136,7 @@ def test_idle_time_is_told_and_may_end_it_too(tmp_path):
     path.write_bytes(b"{}")
     calls = iter(range(2))
     with pytest.raises(StopIteration):
-        read_in_process(Options(str(path), strict=True), lambda message: None, lambda: next(calls), wait=0.001)
+        read_in_process(ReadingOptions(str(path), strict=True), lambda message: None, lambda: next(calls), wait=0.001)
     assert not readers()
 
 
@@ -177,7 +177,7 @@ def started_reader(transcript) -> subprocess.Popen[bytes]:
 
 
 def test_a_message_is_small_however_large_the_file_is(transcript):
-    batches = [message for message in messages_here(transcript) if isinstance(message, Batch)]
+    batches = [message for message in messages_here(transcript) if isinstance(message, EventBatch)]
     sizes = [sum(map(len, batch.texts)) + sum(len(words.encode()) for words in batch.words) for batch in batches]
     longest = max(len(text) for batch in batches for text in batch.texts)
     assert len(batches) > 4

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from inspector.accounts import invitations
-from inspector.models import Account, Invitation, Membership, Project, Role, default_project
+from inspector.models import Account, AccountRole, Invitation, Membership, Project, default_project
 from tests.inspector.people import browser, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("team")]
@@ -40,7 +40,7 @@ def test_another_start_ends_the_link_of_the_one_before(team_handler):
 
 
 def test_a_link_works_once(team_handler):
-    _, token = invitations.invite(default_project(), Role.EDITOR, "alice")
+    _, token = invitations.invite(default_project(), AccountRole.EDITOR, "alice")
     path = f"/join/{token}/"
     assert "alice invites you as editor" in browser(team_handler).get(path).content.decode()
     assert browser(team_handler).post(path, FORM).status_code == 302
@@ -51,7 +51,9 @@ def test_a_link_works_once(team_handler):
 
 
 def test_unknown_used_revoked_and_expired_links_have_one_answer(team_handler):
-    tokens = {name: invitations.invite(default_project(), Role.VIEWER, "alice") for name in ("used", "revoked", "over")}
+    tokens = {
+        name: invitations.invite(default_project(), AccountRole.VIEWER, "alice") for name in ("used", "revoked", "over")
+    }
     Invitation.objects.row(tokens["used"][0]).update(used=timezone.now())
     invitations.revoke(tokens["revoked"][0])
     Invitation.objects.row(tokens["over"][0]).update(expires=timezone.now() - timedelta(seconds=1))
@@ -62,14 +64,14 @@ def test_unknown_used_revoked_and_expired_links_have_one_answer(team_handler):
 
 
 def test_only_a_hash_of_a_link_is_stored():
-    _, token = invitations.invite(default_project(), Role.VIEWER, "alice")
+    _, token = invitations.invite(default_project(), AccountRole.VIEWER, "alice")
     assert len(token) >= 43
     assert token not in repr(list(Invitation.unscoped.values()))
 
 
 def test_someone_with_an_account_joins_with_it(team_handler):
     other = Project.objects.create(slug="other", name="Other")
-    _, token = invitations.invite(other, Role.VIEWER, "bob")
+    _, token = invitations.invite(other, AccountRole.VIEWER, "bob")
     client = browser(team_handler, person("alice", default_project()))
     assert "You are signed in as alice" in client.get(f"/join/{token}/").content.decode()
     assert client.post(f"/join/{token}/")["Location"] == "/"
@@ -79,14 +81,14 @@ def test_someone_with_an_account_joins_with_it(team_handler):
 
 def test_an_invitation_never_takes_a_role_away():
     owner = person("alice", default_project())
-    row, _ = invitations.invite(default_project(), Role.VIEWER, "alice")
+    row, _ = invitations.invite(default_project(), AccountRole.VIEWER, "alice")
     assert invitations.use(row, owner)
     assert Membership.unscoped.get().role == "owner"
 
 
 def test_a_link_for_an_account_sets_its_password_and_nothing_else(team_handler):
-    alice = person("alice", default_project(), Role.VIEWER)
-    _, token = invitations.invite(default_project(), Role.OWNER, "the server", account=alice)
+    alice = person("alice", default_project(), AccountRole.VIEWER)
+    _, token = invitations.invite(default_project(), AccountRole.OWNER, "the server", account=alice)
     client = browser(team_handler)
     assert "For the account alice" in client.get(f"/join/{token}/").content.decode()
     new = "another battery staple"
@@ -111,7 +113,7 @@ def test_a_link_for_an_account_sets_its_password_and_nothing_else(team_handler):
 )
 def test_what_is_wrong_with_a_new_account_is_said_at_its_field(team_handler, changed, words):
     person("alice")
-    _, token = invitations.invite(default_project(), Role.VIEWER, "bob")
+    _, token = invitations.invite(default_project(), AccountRole.VIEWER, "bob")
     answer = browser(team_handler).post(f"/join/{token}/", {**FORM, **changed})
     assert answer.status_code == 422
     assert words in answer.content.decode()

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.conf import settings as django_settings
 
-from inspector.models import Account, AuditRecord, Project, Role, default_project
+from inspector.models import Account, AccountRole, AuditRecord, Project, default_project
 from tests.inspector.conftest import PageClient, team_middleware
 from tests.inspector.people import PASSWORD, browser, person
 
@@ -152,7 +152,7 @@ def test_without_a_project_the_pages_say_what_to_do(team_handler):
 
 
 def test_a_viewer_is_told_what_a_change_needs(team_handler):
-    client = browser(team_handler, person("vera", default_project(), Role.VIEWER))
+    client = browser(team_handler, person("vera", default_project(), AccountRole.VIEWER))
     answer = client.post("/samples/small-window/")
     assert answer.status_code == 403
     assert "you are viewer, and this needs the role editor" in answer.content.decode()

@@ -12,9 +12,9 @@ from django.urls import reverse
 from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Span
-from inspector.models import Comment, Import, Project, Role, Session, default_project
+from inspector.models import AccountRole, Comment, Import, Project, Session, default_project
 from inspector.pages.comments import writing
-from inspector.pages.shared.comments import LONGEST_TEXT, NAME_COOKIE, Place
+from inspector.pages.shared.comments import LONGEST_TEXT, NAME_COOKIE, CommentPlace
 from inspector.sharing.making import NAMES
 from tests.builders import bundled
 from tests.inspector.conftest import imported
@@ -195,8 +195,8 @@ def test_threads_and_sessions_have_limits(client, row):
     left = writing.MOST_COMMENTS - Comment.unscoped.count()
     Comment.unscoped.bulk_create([Comment(**same) for _ in range(left)])
     assert (writing.MOST_COMMENTS, Comment.unscoped.count()) == (1_000, 1_000)
-    with pytest.raises(writing.Refused, match="at most 1,000 comments"):
-        writing.add(row, Place("step", 2), "One more", writing.Writer("local"))
+    with pytest.raises(writing.CommentRefused, match="at most 1,000 comments"):
+        writing.add(row, CommentPlace("step", 2), "One more", writing.CommentWriter("local"))
 
 
 def test_the_settings_of_a_replay_are_kept(client, row):
@@ -215,7 +215,12 @@ def test_in_local_mode_a_name_is_typed_once(client, row):
 
 @pytest.fixture
 def people(team, team_handler):
-    names = {"olga": Role.OWNER, "emil": Role.EDITOR, "eva": Role.EDITOR, "vera": Role.VIEWER}
+    names = {
+        "olga": AccountRole.OWNER,
+        "emil": AccountRole.EDITOR,
+        "eva": AccountRole.EDITOR,
+        "vera": AccountRole.VIEWER,
+    }
     return {name: browser(team_handler, person(name, default_project(), role)) for name, role in names.items()}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from inspector.beside.keeping import this_command
-from inspector.models import Role, Session, default_project
+from inspector.models import AccountRole, Session, default_project
 from inspector.project.cli import _parser
 from tests.inspector.people import browser, person
 
@@ -66,8 +66,12 @@ def test_who_has_no_agent_running_is_led_there(client):
 
 @pytest.mark.usefixtures("team")
 def test_in_team_mode_every_way_has_its_key_and_an_owner_is_led_to_where_one_is_made(team_handler):
-    pages = {role: browser(team_handler, person(role, default_project(), role)).get("/connect/") for role in Role}
+    pages = {
+        role: browser(team_handler, person(role, default_project(), role)).get("/connect/") for role in AccountRole
+    }
     for page in pages.values():
         assert all("ci_…" in text for text in lines_of(page).values())
         assert lines_of(page)["watch"] == f"INSPECTOR_KEY=ci_… compaction-inspector watch --server {HERE}\n"
-    assert [role for role, page in pages.items() if 'href="/team/"' in page.text.split("<main")[1]] == [Role.OWNER]
+    assert [role for role, page in pages.items() if 'href="/team/"' in page.text.split("<main")[1]] == [
+        AccountRole.OWNER
+    ]

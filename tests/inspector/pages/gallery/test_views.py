@@ -245,7 +245,7 @@ def test_every_policy_can_be_told_at_every_step(name):
     for guard in GUARDS:
         trace = play_trace(simulation, guard, ledger)
         for at in range(len(trace)):
-            step = telling.Step(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
+            step = telling.SimulatedStep(simulation, flow, ledger, trace, make_policy(guard).explain(trace, at), at)
             assert [stage["node"] for stage in telling.stages(step)] == list(telling.NODES), guard.name
 
 

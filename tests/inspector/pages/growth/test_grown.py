@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from guard_core.sessions import ModelCall
-from inspector.models import Project, Role, default_project
+from inspector.models import AccountRole, Project, default_project
 from inspector.pages.session import following
 from inspector.storage import appending
 from tests.builders import model, session, user
@@ -110,7 +110,7 @@ def test_each_viewer_gets_tokens_of_its_own_and_every_comment_at_once(still, cli
 
 def test_the_parts_offer_what_a_role_may_and_nothing_to_another_project(still, team, team_handler):
     row, project = stored(session(user("a"), model("b"))), default_project()
-    roles = [person(role, project, Role(role)) for role in ("editor", "viewer")]
+    roles = [person(role, project, AccountRole(role)) for role in ("editor", "viewer")]
     stranger = person("stranger", Project.objects.create(slug="elsewhere", name="Elsewhere"))
     answers = [
         browser(team_handler, account).get(row.get_absolute_url(), headers=GROWN) for account in (*roles, stranger)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from guard_core.facts.lanes import STATE_WORDS, State
+from guard_core.facts.lanes import STATE_WORDS, SnippetState
 from guard_core.rules import Agreement, KeptVerdict
 from guard_core.sessions import Evidence, Provenance
 from inspector.pages.help.views import SESSION_PAGES
@@ -29,7 +29,7 @@ def test_every_term_has_a_place_on_the_help_page(client, db):
 
 def test_every_chip_has_its_entry():
     assert FINDINGS.keys() == KINDS.keys()
-    shown = [*Provenance, *Evidence, *Agreement, *KeptVerdict, *(STATE_WORDS[state] for state in State if state)]
+    shown = [*Provenance, *Evidence, *Agreement, *KeptVerdict, *(STATE_WORDS[state] for state in SnippetState if state)]
     named = [label for label in (*shown, *(label for label, _ in (HAS | SEVERITY).values())) if not meaning(label)]
     assert named == []
 

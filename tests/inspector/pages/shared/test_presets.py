@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from inspector.models import Preset, Project, Role, default_project
+from inspector.models import AccountRole, Preset, Project, default_project
 from inspector.pages.shared import saved_queries
 from inspector.pages.shared.saved_queries import MOST
 from tests.builders import bundled
@@ -206,7 +206,7 @@ def test_presets_belong_to_a_project(client, gap, save):
 
 
 def test_a_viewer_chooses_presets_and_changes_none(gap, save, team, team_handler):
-    viewer = browser(team_handler, person("viewer", default_project(), Role.VIEWER))
+    viewer = browser(team_handler, person("viewer", default_project(), AccountRole.VIEWER))
     assert "saved-queries" not in viewer.get(gap.get_absolute_url()).text
     row = preset("?cap=3", "shown")
     shown = menu(viewer.get(gap.get_absolute_url()).text)

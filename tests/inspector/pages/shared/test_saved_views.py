@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from inspector.models import Project, Role, SavedView, Session, default_project
+from inspector.models import AccountRole, Project, SavedView, Session, default_project
 from inspector.pages.shared.saved_queries import MOST
 from tests.inspector.people import browser, person
 from tests.inspector.rows import session_row
@@ -133,7 +133,8 @@ def test_views_belong_to_a_project(client):
 @pytest.mark.usefixtures("one")
 def test_a_viewer_chooses_views_and_changes_none(team, team_handler):
     editor, viewer = (
-        browser(team_handler, person(role.value, default_project(), role)) for role in (Role.EDITOR, Role.VIEWER)
+        browser(team_handler, person(role.value, default_project(), role))
+        for role in (AccountRole.EDITOR, AccountRole.VIEWER)
     )
     assert "saved-queries" not in viewer.get("/").text
     editor.post("/sessions/views", {"name": "shown", "query": "?q=one"})

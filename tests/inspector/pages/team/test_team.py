@@ -8,7 +8,17 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from inspector.models import ApiKey, AuditRecord, Invitation, Membership, Project, Role, Session, Share, default_project
+from inspector.models import (
+    AccountRole,
+    ApiKey,
+    AuditRecord,
+    Invitation,
+    Membership,
+    Project,
+    Session,
+    Share,
+    default_project,
+)
 from tests.inspector.people import browser, person
 from tests.inspector.rows import session_row
 
@@ -22,7 +32,7 @@ def owner(team, team_handler):
 
 @pytest.fixture
 def vera(team) -> Membership:
-    person("vera", default_project(), Role.VIEWER)
+    person("vera", default_project(), AccountRole.VIEWER)
     return Membership.objects.of(default_project()).get(account__name="vera")
 
 

@@ -9,7 +9,7 @@ import re
 import msgspec
 import pytest
 
-from guard_core.corpus import Changes, changes_of
+from guard_core.corpus import ThresholdChanges, changes_of
 from guard_core.rules import explain
 from inspector.models import Project, RuleExplanation, RuleSetting, Tag, default_project
 from inspector.storage import explanations
@@ -210,7 +210,7 @@ def test_a_part_is_answered_without_the_page_around_it(two, part_of):
 
 def test_no_change_is_no_table(client, two):
     assert "Change points</h2>" not in page(client)
-    assert changes_of([]) == Changes([], 0, [])
+    assert changes_of([]) == ThresholdChanges([], 0, [])
 
 
 def test_rows_of_a_large_archive_come_some_at_a_time(client, db):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.jobs import queue
-from inspector.models import AuditRecord, Delivery, Project, Role, Webhook, default_project
+from inspector.models import AccountRole, AuditRecord, Delivery, Project, Webhook, default_project
 from inspector.pages.webhooks.views import MOST_WEBHOOKS
 from inspector.webhooks import deliveries, signing
 from tests.inspector.people import browser, person
@@ -100,7 +100,7 @@ def test_owners_alone_have_the_page_and_only_their_projects_webhooks(team, team_
     add(browser(team_handler, person("ada", default_project())))
     row = Webhook.unscoped.get()
     assert AuditRecord.objects.filter(what="webhook added", actor="ada", about=URL).exists()
-    for role in (Role.VIEWER, Role.EDITOR):
+    for role in (AccountRole.VIEWER, AccountRole.EDITOR):
         member = browser(team_handler, person(f"a-{role}", default_project(), role))
         assert member.get("/webhooks/").status_code == 403
         assert "/webhooks/" not in text(member.get("/running/"))

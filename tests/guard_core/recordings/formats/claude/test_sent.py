@@ -9,7 +9,7 @@ from guard_core import recordings
 from guard_core.events import Role
 from guard_core.ledger import Ledger
 from guard_core.recordings.formats.claude.restored import LINE
-from guard_core.recordings.reading.early_events import Pace
+from guard_core.recordings.reading.early_events import SendingPace
 from guard_core.requests import materialise
 from guard_core.sessions import Evidence
 from guard_core.views import JOINED, Inserted, Rewritten, Span
@@ -312,7 +312,7 @@ def test_a_history_that_was_changed_without_a_compaction_is_an_edit():
     assert sent(session, 2) == [[REMINDER, "Read a.py"], ["Read"], ["[cleared]"], ["Read"], ["two"]]
 
 
-@pytest.mark.parametrize("pace", [Pace(1, 2, 2), Pace(2, 4, 4), Pace(1, 8, 3)])
+@pytest.mark.parametrize("pace", [SendingPace(1, 2, 2), SendingPace(2, 4, 4), SendingPace(1, 8, 3)])
 def test_a_large_file_whose_events_are_sent_while_it_is_read_gives_the_same_requests(pace, tmp_path):
     path = tmp_path / "large.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in COMPACTED))

@@ -10,7 +10,7 @@ from guard_core.events import MediaPart, ReasoningPart, ToolCallPart, ToolResult
 from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.claude.log import CLEARED
 from guard_core.recordings.formats.claude.transcript import FORMAT
-from guard_core.recordings.reading.early_events import Pace
+from guard_core.recordings.reading.early_events import SendingPace
 from guard_core.rules import explain
 from guard_core.sessions import Evidence, LeftBranches, Refusal, SubAgent
 from guard_core.views import Inserted, Rewritten, Span
@@ -133,7 +133,7 @@ def test_cached_tokens_are_judged_by_the_whole_file_where_it_is_stored_while_it_
         said.append(user(f"r{number}", f"a{number}", result(f"t{number}")))
     path = tmp_path / "large.jsonl"
     path.write_bytes(lines(*said))
-    follower = recordings.EarlyEvents(lambda event: None, Pace(1, 2, 2))
+    follower = recordings.EarlyEvents(lambda event: None, SendingPace(1, 2, 2))
     (large,) = recordings.read(path, shelve=tmp_path, shelve_from=0, early=follower).sessions
     assert [each.prompt_tokens for each in large.calls] == [sum(each) for each in counts]
     assert not [note for note in large.notes if "cached tokens" in note]

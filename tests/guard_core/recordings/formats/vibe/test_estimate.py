@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from guard_core.recordings.formats.vibe.estimate import Sent
+from guard_core.recordings.formats.vibe.estimate import VibeRequest
 
 ANSWER = {"role": "assistant", "content": "x" * 366}  # 400 bytes with its comma
 RESULT = {"role": "tool", "content": "x" * 1_571}  # 1,600
-LAST = Sent(bytes=3_991, tools=4)  # 1,000 tokens
+LAST = VibeRequest(bytes=3_991, tools=4)  # 1,000 tokens
 
 
 def test_it_is_a_quarter_of_the_bytes_as_json_rounded_up_and_one():
     assert LAST.estimate == 1_000
-    assert Sent().with_request([RESULT], [], is_whole=True).estimate == 402  # [RESULT]: 1,601 bytes, []: 2
-    assert Sent().with_request([{**RESULT, "content": "文" * 524}], [], is_whole=True).estimate == 402
+    assert VibeRequest().with_request([RESULT], [], is_whole=True).estimate == 402  # [RESULT]: 1,601 bytes, []: 2
+    assert VibeRequest().with_request([{**RESULT, "content": "文" * 524}], [], is_whole=True).estimate == 402
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_the_count_is_the_larger_of_total_and_estimate(prompt, output, is_correc
 
 
 def test_without_the_tools_or_the_providers_counts_there_is_none():
-    assert Sent(bytes=100, prompt=1, output=1).pending([], LAST, is_corrected=True) is None
+    assert VibeRequest(bytes=100, prompt=1, output=1).pending([], LAST, is_corrected=True) is None
     assert LAST.counted(None, 5) is None
