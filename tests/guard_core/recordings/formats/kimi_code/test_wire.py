@@ -371,7 +371,8 @@ def test_an_archive_of_the_folder_has_the_sub_agents_behind_their_session():
 def test_a_request_that_is_joined_with_others_is_not_lost():
     turn = [said("Rewrite the parser"), *read_file(), said("And then the writer"), *read_file("c2")]
     session = session_of(*turn, *compacted(), *read_file("c3"))
-    assert removed_requests(session, Ledger.of(session)) == []
+    ledger = Ledger.of(session)
+    assert removed_requests(session, ledger, ledger.steps["user_event"]) == []
     assert holds(session.compactions[0].base, 3)
     assert not holds(session.compactions[0].base, 2)
 
