@@ -15,6 +15,10 @@ from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.registry import FORMATS
 
 _LOOKED_AT = 20  # objects, to say whose they are
+# Whose ZIP archives are read.
+_ARCHIVES = (
+    "Inspect's .eval, exports of ChatGPT and Claude.ai, and sessions of Cline's SDK, Kimi, Mistral Vibe and OpenHands"
+)
 _COMMENTS = re.compile(rb"(?:\s*(?:(?://|#)[^\n]*\n|/\*.*?\*/))+", re.DOTALL)
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
 # What a reader may raise on content that was not foreseen; raised as a damaged recording, never as a traceback.
@@ -161,8 +165,7 @@ def _seen(source: ByteSource) -> str:
         case SourceShape.ZIP:
             if source.is_folder:
                 return "a folder without a session that is kept in several files (name a file in it)"
-            known = "Inspect's .eval and sessions of Cline's SDK, Kimi, Mistral Vibe and OpenHands"
-            return f"a ZIP archive (only {known} are read; unpack others)"
+            return f"a ZIP archive (only {_ARCHIVES} are read; unpack others)"
         case SourceShape.TEXT:
             return f"text that begins with {source.head(60).decode('utf-8', 'replace')[:40]!a}"
         case SourceShape.LINES:

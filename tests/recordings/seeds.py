@@ -233,6 +233,43 @@ def _ai_sdk() -> bytes:
     return _json([{"role": "user", "parts": _text(WORDS)}, {"role": "assistant", "parts": parts}])
 
 
+def _chatgpt() -> bytes:
+    """A conversation of ChatGPT in which Python ran between the question and the answer."""
+
+    def node(number: int, role: str, kind: str, **more: Any) -> dict[str, Any]:
+        author = {"role": role, "name": more.pop("name", None), "metadata": {}}
+        about = {"id": f"m{number}", "author": author, "recipient": more.pop("recipient", "all"), "create_time": 1.8e9}
+        message = {**about, "content": {"content_type": kind, **more}, "metadata": {"model_slug": "m-1"}}
+        children = [f"m{number + 1}"] if number < 4 else []
+        return {"id": f"m{number}", "parent": f"m{number - 1}", "children": children, "message": message}
+
+    nodes = (
+        {"id": "m0", "parent": None, "children": ["m1"], "message": None},
+        node(1, "user", "text", parts=[WORDS]),
+        node(2, "assistant", "code", language="unknown", text="ls()", recipient="python"),
+        node(3, "tool", "execution_output", text="a.txt", name="python"),
+        node(4, "assistant", "text", parts=["Done"]),
+    )
+    mapping = {node["id"]: node for node in nodes}
+    return _json([{"conversation_id": "s", "title": "Files", "current_node": "m4", "mapping": mapping}])
+
+
+def _claude_ai() -> bytes:
+    """A conversation of Claude.ai whose answer has a call and its result."""
+    call = {"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "."}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "name": "ls", "content": _text("a.txt"), "is_error": False}
+
+    def message(uuid: str, parent: str, sender: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+        about = {"uuid": uuid, "parent_message_uuid": parent, "sender": sender, "created_at": TIME}
+        return {**about, "text": "", "content": list(blocks), "attachments": [], "files": []}
+
+    messages = [
+        message("m1", "m0", "human", *_text(WORDS)),
+        message("m2", "m1", "assistant", call, result, *_text("Done")),
+    ]
+    return _json([{"uuid": "s", "name": "Files", "created_at": TIME, "chat_messages": messages}])
+
+
 def _pydantic_ai() -> bytes:
     usage = {"input_tokens": 100, "cache_read_tokens": 0, "output_tokens": 5}
     about = {"model_name": "m-1", "timestamp": TIME, "kind": "response", "usage": usage}
@@ -549,6 +586,8 @@ SEEDS: dict[str, bytes] = {
     "provider-log": _bedrock(),
     "pydantic-ai": _pydantic_ai(),
     "ai-sdk": _ai_sdk(),
+    "chatgpt": _chatgpt(),
+    "claude-ai": _claude_ai(),
     "trace-export": _langfuse(),
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),
     "langchain": _langchain(),
