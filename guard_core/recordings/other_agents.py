@@ -1,8 +1,8 @@
 """Sessions of agents that no reader knows yet, recognised so that none is read as another agent's.
 
-Their files resemble known ones: Factory Droid's lines are linked as pi's are, Goose's messages have roles as a
-chat has, Amp's have Anthropic's blocks. Read as those, they would lose their tokens, their tool calls or both
-silently. Each is known here by keys and kinds that only it writes.
+Their files resemble known ones: Factory Droid's lines are linked as pi's are, Amp's messages have Anthropic's blocks.
+Read as those, they would lose their tokens, their tool calls or both silently. Each is known here by keys and kinds
+that only it writes.
 """
 
 from __future__ import annotations
@@ -13,19 +13,15 @@ from typing import Any
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, SourceShape
-from guard_core.recordings.reading.sqlite_source import tables
 
 _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that identifies the agent is looked for
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
 _DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
-_GOOSE_BLOCKS = frozenset({"toolRequest", "toolResponse", "frontendToolRequest", "toolConfirmationRequest"})
 
 
 def agent_of(source: ByteSource) -> str:
     """The agent whose session this is, where it is one without a reader; else "". Raises RecordingError where the
     content cannot be looked at."""
-    if "content_json" in tables(source).get("messages", ()):
-        return "Goose"
     if source.shape is SourceShape.LINES:
         return _first(_LINES, [line.obj for line in source.head_lines()])
     if source.shape is not SourceShape.JSON:
@@ -52,12 +48,6 @@ def _is_droid_line(record: JSON) -> bool:
     return kind == "message" and own and "sessionId" not in record
 
 
-def _is_goose_line(record: JSON) -> bool:
-    if "working_dir" in record and not record.keys().isdisjoint(("message_count", "accumulated_total_tokens")):
-        return True
-    return any(fields.text(block, "type") in _GOOSE_BLOCKS for block in fields.objects(record.get("content")))
-
-
 def _is_printed_by_qwen(record: JSON) -> bool:
     """The first line of what a run of Qwen Code prints, else as Claude Code's, but with prompts that hold the cache."""
     return "qwen_code_version" in record and fields.text(record, "type") == "system"
@@ -78,10 +68,6 @@ def _is_printed_by_amp(record: JSON) -> bool:
 
 def _is_amp_thread(value: JSON) -> bool:
     return fields.text(value, "id").startswith("T-") and isinstance(value.get("messages"), list) and "v" in value
-
-
-def _is_goose_export(value: JSON) -> bool:
-    return "working_dir" in value and isinstance(value.get("conversation"), list)
 
 
 def _lists_langfuse_traces(value: JSON) -> bool:
@@ -109,12 +95,10 @@ def _is_assistants_thread(value: JSON) -> bool:
 _LINES: dict[str, Callable[[JSON], bool]] = {
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": _is_droid_line,
-    "Goose": _is_goose_line,
     "Amp": lambda record: _is_amp_message(record) or _is_printed_by_amp(record),
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,
-    "Goose": _is_goose_export,
     "Mistral's Conversations API (a log of its chat requests can be imported)": _is_mistral_conversation,
     "OpenAI's Assistants API (a log of requests of Chat Completions or Responses can be imported)": (
         _is_assistants_thread

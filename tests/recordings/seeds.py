@@ -233,6 +233,33 @@ def _ai_sdk() -> bytes:
     return _json([{"role": "user", "parts": _text(WORDS)}, {"role": "assistant", "parts": parts}])
 
 
+def _goose_messages() -> list[dict[str, Any]]:
+    call = {"status": "success", "value": {"name": "ls", "arguments": {"path": "."}}}
+    result = {"status": "success", "value": {"content": _text("a.txt"), "isError": False}}
+    return [
+        {"role": "user", "created": 1, "content": _text(WORDS)},
+        {"role": "assistant", "created": 2, "content": [{"type": "toolRequest", "id": "c1", "toolCall": call}]},
+        {"role": "user", "created": 3, "content": [{"type": "toolResponse", "id": "c1", "toolResult": result}]},
+        {"role": "assistant", "created": 4, "content": _text("Done")},
+    ]
+
+
+def _goose() -> bytes:
+    """The lines of an older version."""
+    return lines({"working_dir": "/repo", "description": "Files", "message_count": 4, **INPUT}, *_goose_messages())
+
+
+def _goose_database() -> bytes:
+    """Two calls, with their counts in a table of their own."""
+    rows = [
+        {"session_id": "s", "role": message["role"], "content_json": json.dumps(message["content"])}
+        for message in _goose_messages()
+    ]
+    session = {"id": "s", "name": "Files", "working_dir": "/repo", "created_at": TIME, "model_config_json": "{}"}
+    ledger = [{"session_id": "s", "model": "m-1", **INPUT, "is_compaction": 0}] * 2
+    return database({"sessions": [session], "messages": rows, "usage_ledger": ledger})
+
+
 def _chatgpt() -> bytes:
     """A conversation of ChatGPT in which Python ran between the question and the answer."""
 
@@ -586,6 +613,7 @@ SEEDS: dict[str, bytes] = {
     "provider-log": _bedrock(),
     "pydantic-ai": _pydantic_ai(),
     "ai-sdk": _ai_sdk(),
+    "goose": _goose(),
     "chatgpt": _chatgpt(),
     "claude-ai": _claude_ai(),
     "trace-export": _langfuse(),
@@ -607,6 +635,7 @@ DATABASES: dict[str, bytes] = {
     "openai-agents database": _agents_database(),
     "hermes database": database({"sessions": [_HERMES], "messages": _hermes_rows()}),
     "crush": _crush(),
+    "goose database": _goose_database(),
 }
 ENTRIES = {"header.json": _json({"eval": _EVAL}), "samples/s0_epoch_1.json": _json(_sample())}
 EVAL = archive(ENTRIES)

@@ -23,13 +23,6 @@ ASKED = entry("m1", "user", {"type": "text", "text": "Read a"})
 USED = entry("m2", "assistant", {"type": "tool_use", "id": "c", "name": "Read", "input": {"file_path": "a"}})
 DROID_HEADER = {"type": "session_start", "id": "s", "title": "t", "owner": "o", "version": 2, "cwd": "/p"}
 
-GOOSE_HEADER = {"working_dir": "/p", "description": "d", "message_count": 2, "total_tokens": 90, "input_tokens": 80}
-GOOSE_CALL = {"type": "toolRequest", "id": "c", "toolCall": {"status": "success", "value": {"name": "shell"}}}
-GOOSE = [
-    {"role": "user", "created": 1, "content": [{"type": "text", "text": "Read a"}]},
-    {"role": "assistant", "created": 2, "content": [{"type": "text", "text": "I do"}, GOOSE_CALL]},
-]
-
 AMP_USAGE = {"inputTokens": 10, "cacheReadInputTokens": 13_000, "totalInputTokens": 13_010, "outputTokens": 8}
 AMP = {
     "v": 12,
@@ -64,9 +57,6 @@ REFUSED = {
     "Qwen Code, printed as one value": json.dumps([PRINTED, SAID]).encode(),
     "Factory Droid": lines(DROID_HEADER, ASKED, USED),
     "Factory Droid without its header": lines(ASKED, USED),
-    "Goose": lines(GOOSE_HEADER, *GOOSE),
-    "Goose without its header": lines(*GOOSE),
-    "Goose as one value": json.dumps({"id": "1", "working_dir": "/p", "conversation": GOOSE}).encode(),
     "Amp": json.dumps(AMP).encode(),
     "Amp, the messages alone": json.dumps(AMP["messages"]).encode(),
     "Amp, what a run printed": lines(PRINTED_BY_AMP, SAID),
