@@ -16,6 +16,7 @@ _NOT = (
     r"|not to)"
 )
 _FORBIDS = re.compile(rf"\b(?:{_NOT}|avoid|no|forbidden|prohibited|not allowed)\b", re.IGNORECASE)
+FORBIDDEN_PART = re.compile(rf"\b{_NOT} (?:ever )?(\w[^,;]*)", re.IGNORECASE)  # from the verb on
 _FORBIDDEN_VERB = re.compile(rf"\b{_NOT} (?:ever )?(\w+)", re.IGNORECASE)
 _DEMANDED_VERB = re.compile(r"\b(?:always|must|should|please|make sure to) (?!not\b|never\b|be\b)(\w+)", re.IGNORECASE)
 _ALLOWS = re.compile(
@@ -30,26 +31,38 @@ _ALLOWS = re.compile(
 MOST_REMEMBERED = 1_000_000  # characters of sentences that were compared: a summary is, with many rules
 _RULE = r"(?:ban|rule|prohibition|restriction|requirement|instruction|constraint)"
 _ENDED = r"(?:lifted|withdrawn|withdrew|revoked|cancell?ed|waived|rescinded|dropped|retracted)"
-_LIFTS = re.compile(
-    r"\b(?:no longer|not|isn['’]t|aren['’]t|doesn['’]t|don['’]t|needn['’]t) (?:be |have been )?(?:forbidden|prohibited"
-    r"|banned|required|needed|necessary|mandatory|appl(?:y|ies)|in force|have to|has to|need to|needs to)\b"
+_NO_LONGER = r"\b(?:no longer|not|isn['’]t|aren['’]t|doesn['’]t|don['’]t|needn['’]t) (?:be |have been )?"
+# That a rule no longer holds, whatever it says.
+_REVOKES = re.compile(
+    rf"{_NO_LONGER}(?:appl(?:y|ies)|in force)\b"
     rf"|\b{_RULE}\b[^.;]{{0,80}}? (?:was|is|were|are|has been|have been) {_ENDED}\b"
-    rf"|\b{_ENDED} (?:the|his|her|their|that|this|my|your) (?:\w+ )?{_RULE}\b|\bno need to\b|\bneed not\b"
-    rf"|\b(?:forget|ignore|disregard|drop|lift) (?:about )?(?:the|that|this|my|our) (?:\w+ )?{_RULE}\b"
-    r"|\b(?:forget|ignore|disregard) what I said\b"
-    # German
-    r"|\b(?:gilt|gelten|brauch\w*|muss(?:t)?|müssen|müsst) (?:\w+ ){0,6}?nicht (?:mehr|länger)\b"
-    r"|\bnicht (?:mehr|länger) (?:nötig|verboten|erforderlich|gelten|zu beachten)\b"
-    # French
-    r"|\bs['’]appliqu\w+ plus\b|\b(?:n['’]est|ne sont) plus (?:interdit|nécessaire|obligatoire|requis)\w*"
-    r"|\bplus besoin de\b"
-    # Spanish
-    r"|\bya no (?:\w+ ){0,2}?(?:prohibid\w+|necesari\w+|obligatori\w+"
-    r"|hace falta|aplican?|vale)\b"
-    # Chinese, Japanese, Korean
-    "|不再(?:禁止|需要|适用|適用|必须|必須)|もう(?:禁止では|必要は?)な|더 이상 .{0,30}(?:않아도|필요)",
+    rf"|\b{_ENDED} (?:the|his|her|their|that|this|my|your) (?:\w+ )?{_RULE}\b"
+    r"|(?<!not )(?<!n['’]t )(?<!never )\b(?:forget|ignore|disregard|lift) (?:about )?"
+    rf"(?:what I said\b|(?:the|that|this|my|our) (?:(?:earlier|previous|first|last|old|above) )?{_RULE}\b)"
+    # German, French, Spanish, Chinese
+    r"|\b(?:gilt|gelten) (?:\w+ ){0,6}?nicht (?:mehr|länger)\b|\bnicht (?:mehr|länger) (?:gelten|zu beachten)\b"
+    r"|\bs['’]appliqu\w+ plus\b|\bya no (?:\w+ ){0,2}?(?:aplican?|vale)\b|不再(?:适用|適用)",
     re.IGNORECASE,
 )
+# That something is not forbidden, which lifts what forbids it; in these languages, and in Japanese.
+_NOT_FORBIDDEN = re.compile(
+    rf"{_NO_LONGER}(?:forbidden|prohibited|banned)\b|\bnicht (?:mehr|länger) verboten\b"
+    r"|\b(?:n['’]est|ne sont) plus interdit\w*|\bya no (?:\w+ ){0,2}?prohibid\w+|不再禁止|もう禁止ではな",
+    re.IGNORECASE,
+)
+# That something need not be done, which lifts what demands it; in Korean, too.
+_NOT_NEEDED = re.compile(
+    rf"{_NO_LONGER}(?:required|needed|necessary|mandatory|have to|has to|need to|needs to)\b"
+    r"|\bno need to\b|\bneed not\b"
+    r"|\b(?:brauch\w*|muss(?:t)?|müssen|müsst) (?:\w+ ){0,6}?nicht (?:mehr|länger)\b"
+    r"|\bnicht (?:mehr|länger) (?:nötig|erforderlich)\b"
+    r"|\b(?:n['’]est|ne sont) plus (?:nécessaire|obligatoire|requis)\w*|\bplus besoin de\b"
+    r"|\bya no (?:\w+ ){0,2}?(?:necesari\w+|obligatori\w+|hace falta)\b"
+    "|不再(?:需要|必须|必須)|もう必要は?な|더 이상 .{0,30}(?:않아도|필요)",
+    re.IGNORECASE,
+)
+# What makes a demand of a rule that forbids: "do not commit without running the tests".
+_DEPENDS = re.compile(r"\b(?:without|unless|until|before|ohne|bevor|sans|avant|sin|antes)\b", re.IGNORECASE)
 # What leaves a rule in force, in whole or in part, or says it in another way.
 _HOLDS = re.compile(
     r"\b(?:not|no|never|nothing|none|neither|nor|cannot|\w+n['’]t|without|only|unless|except|until|before|avoid\w*|refrain\w*"
@@ -78,7 +91,11 @@ _AFFIRMED = re.compile(
 
 def opposes(said: str, rule: str) -> bool:
     """Does a sentence, which has the words of a rule, lift it, permit what it forbids, or demand its opposite."""
-    if (_lifts(said) and not _lifts(rule)) or (_allows_elsewhere(said) and not _allows_elsewhere(rule)):
+    if revokes(said) and not revokes(rule):
+        return True
+    if any(pattern.search(said) and not pattern.search(rule) for pattern in _lifting(rule)):
+        return True
+    if _allows_elsewhere(said) and not _allows_elsewhere(rule):
         return True
     if verb := _FORBIDDEN_VERB.search(rule):
         is_affirmed = verb[1].casefold() in _affirmed(said)
@@ -92,8 +109,17 @@ def opposes(said: str, rule: str) -> bool:
 
 
 @remembered(MOST_REMEMBERED)
-def _lifts(sentence: str) -> bool:
-    return _LIFTS.search(sentence) is not None
+def revokes(sentence: str) -> bool:
+    """Does a sentence say of a rule that it no longer holds: "forget the rule about the tests"."""
+    return _REVOKES.search(sentence) is not None
+
+
+@remembered(MOST_REMEMBERED)
+def _lifting(rule: str) -> tuple[re.Pattern[str], ...]:
+    """What lifts a rule: that it is not needed lifts none that only forbids, nor the reverse."""
+    forbids = _FORBIDS.search(rule) or _HOLDS_ELSEWHERE.search(rule)
+    demands = not forbids or _DEPENDS.search(rule) or _DEMANDED_VERB.search(rule)
+    return (*((_NOT_FORBIDDEN,) if forbids else ()), *((_NOT_NEEDED,) if demands else ()))
 
 
 @remembered(MOST_REMEMBERED)

@@ -37,6 +37,11 @@ def test_a_sentence_that_lifts_or_reverses_a_rule_does_not_keep_it(rule, said):
     [
         (TOUCH, "The user said that the file legacy.py may now be touched."),
         (TOUCH, "The user: forget the rule about the file legacy.py."),
+        ("Never touch the tests.", "You may touch the tests again if you want."),
+        ("Never edit the generated files under src/gen.", "You can edit the generated files under src/gen again."),
+        ("Use four spaces, never tabs.", "You may use tabs again."),
+        (LINT, "There is no need to run the linter over all files."),
+        ("Do not commit without running the linter.", "You no longer need to run the linter before you commit."),
         ("Fasse die Tests niemals an.", "Du darfst die Tests jetzt wieder anfassen."),
         ("Fasse die Tests niemals an.", "Die Regel zu den Tests gilt nicht mehr."),
         ("Ne touche jamais aux tests.", "Tu peux de nouveau toucher aux tests."),
@@ -61,6 +66,27 @@ def test_a_rule_is_lifted_in_other_languages_and_by_its_user_too(rule, said):
         ("Fasse die Tests niemals an.", "Du darfst die Tests diesmal doch anfassen."),
         ("Nunca toques las pruebas.", "Ya puedes ver las pruebas, pero nunca las toques."),
         ("不要修改测试文件。", "现在可以运行程序，不要修改测试文件。"),
+        # of the same things, and of something else to do with them
+        ("Never touch the tests.", "You can run the tests again."),
+        ("Never touch the tests.", "Please check whether the tests can be run again."),
+        ("Never touch the tests.", "It is no longer necessary to run the tests."),
+        ("Never add dependencies.", "The dependencies are not required to build."),
+        ("Never edit the generated files under src/gen.", "You can regenerate the files under src/gen again."),
+        ("Fasse die Tests niemals an.", "Du darfst die Tests jetzt ausführen."),
+        ("Ne touche jamais aux tests.", "Tu peux de nouveau lancer les tests."),
+        ("Nunca toques las pruebas.", "Ya puedes correr las pruebas."),
+        ("不要修改测试文件。", "现在可以运行测试文件了。"),
+        # what is not needed is not allowed for that
+        ("Never touch the tests.", "You do not need to touch the tests."),
+        ("Do not use mocks in the tests.", "Mocks are no longer needed in the tests."),
+        ("Fasse die Tests niemals an.", "Du musst die Tests nicht mehr anfassen."),
+        # what reminds of a rule, is about another one, or lifts it for some cases or other hands
+        ("Never touch the tests.", "Don't forget the rule about the tests."),
+        ("Never touch the tests.", "Ignore the eslint rule for the tests."),
+        ("Never alter the orders table.", "Drop the foreign key constraint on the orders table."),
+        ("Never touch the tests.", "You may touch the tests again if they fail."),
+        ("Never touch the tests.", "I can touch the tests again myself later."),
+        (LINT, "You don't need to run the linter on Windows."),
     ],
 )
 def test_a_message_that_leaves_a_rule_in_force_does_not_take_it_back(rule, said):
