@@ -11,6 +11,8 @@ is not followed.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -98,16 +100,24 @@ class Todos:
 
 def open_at(events: Iterable[tuple[int, Event]], places: Sequence[int]) -> list[list[Todo]]:
     """The todos that were open before each of some events, given in their order, with what is said of them later."""
-    todos, waiting = Todos(), list(places)
-    states: list[list[Todo]] = []
+    todos, states = Todos(), list[list[Todo]]()
+    spoken_of: defaultdict[Todo, list[int]] = defaultdict(list)  # by which messages, in their order
     for index, event in events:
-        while waiting and waiting[0] <= index:
-            waiting.pop(0)
+        while len(states) < len(places) and places[len(states)] <= index:
             states.append(todos.open)
-        spoken_of = set(todos.read(index, event))
-        if spoken_of:
-            states = [[todo._replace(later=index) if todo in spoken_of else todo for todo in state] for state in states]
-    return [*states, *(todos.open for _ in waiting)]
+        for todo in set(todos.read(index, event)):
+            spoken_of[todo].append(index)
+    states += [todos.open for _ in places[len(states) :]]
+    return [
+        [_with_later(todo, spoken_of[todo], place) for todo in state]
+        for state, place in zip(states, places, strict=True)
+    ]
+
+
+def _with_later(todo: Todo, spoken_of: Sequence[int], place: int) -> Todo:
+    """A todo that was open before an event, with the first message from there on that speaks of it."""
+    later = bisect_left(spoken_of, place)
+    return todo._replace(later=spoken_of[later]) if later < len(spoken_of) else todo
 
 
 def todo_events(ledger: Ledger, stop: int) -> Ints:

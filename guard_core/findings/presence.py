@@ -200,9 +200,10 @@ def _todo_words(session: Session, said: Sequence[Todo], quoted_in: Mapping[Sough
 
 def _removed_todo_events(session: Session, ledger: Ledger) -> list[int]:
     """All events that call a todo tool, or answer such a call, where a compaction left one of them out."""
-    events: list[int] = all_todo_events(ledger).tolist()
-    items = [item for item in counted_compactions(session).compactions if item.step >= 0]
-    return events if any(removes(ledger, item, event) for item in items for event in events) else []
+    events = all_todo_events(ledger)
+    items = (item for item in counted_compactions(session).compactions if item.step >= 0)
+    is_removed = any(_removed_by(ledger, item, events).any() for item in items)
+    return events.tolist() if is_removed else []
 
 
 def _removed_todos(session: Session, ledger: Ledger, written: Iterable[tuple[int, Event]]) -> list[list[Todo]]:
@@ -326,15 +327,20 @@ def removed_later(session: Session, ledger: Ledger, tasks: Ints) -> set[int]:
     removed = np.zeros(len(turns), dtype=np.bool_)
     for item in counted_compactions(session).compactions:
         if item.step >= 0:
-            base = ledger.bases[item.place]
-            kept = np.zeros(len(turns), dtype=np.bool_)
-            for segment in base.view:
-                if isinstance(segment, Span):
-                    kept[slice(*np.searchsorted(turns, (segment.start, segment.stop)).tolist())] = True
-                elif isinstance(segment, Rewritten) and segment.reason == JOINED:
-                    kept |= turns == segment.event
-            removed |= ~kept & (turns < base.at) & (turns != tasks[item.step])
+            removed |= _removed_by(ledger, item, turns) & (turns != tasks[item.step])
     return set(turns[removed].tolist())
+
+
+def _removed_by(ledger: Ledger, item: CountedCompaction, events: Ints) -> NDArray[np.bool_]:
+    """Which of many events, in their order, a compaction left out (`removes`)."""
+    base = ledger.bases[item.place]
+    removed = events < base.at
+    for segment in base.view:
+        if isinstance(segment, Span):
+            removed[slice(*np.searchsorted(events, (segment.start, segment.stop)).tolist())] = False
+        elif isinstance(segment, Rewritten) and segment.reason == JOINED:
+            removed &= events != segment.event
+    return removed
 
 
 def removes(ledger: Ledger, item: CountedCompaction, event: int) -> bool:

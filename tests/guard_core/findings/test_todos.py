@@ -1,12 +1,15 @@
 """Open todos of the agent's last list before a compaction: kept, paraphrased, lost, or made up for by another list."""
 
+import sys
+
 import msgspec
 import pytest
 
 from guard_core.checker import check
 from guard_core.events import Role
-from guard_core.facts.todos import Todo, Todos
-from guard_core.findings import Facts, recorded_findings, recorded_verdict
+from guard_core.facts.todos import Todo, Todos, open_at
+from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
+from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
 from guard_core.views import Span
 from tests.builders import model, session, tool_call, tool_result, user
@@ -192,3 +195,54 @@ def test_a_part_of_a_list_that_is_merged_leaves_the_rest_as_it_was():
     assert todos.open == [Todo(MANUAL, 3)]
     todos.read(7, tool_call("todo", "t", todos=[{"id": "b", "status": "in_progress"}], merge=True))
     assert todos.open == [Todo(MANUAL, 3)]
+
+
+def instructions(work):
+    """How many instructions of Python a piece of work takes."""
+    count, before = 0, sys.gettrace()
+
+    def trace(frame, event, _):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def kept_lists(lists):
+    """So many lists, and a compaction behind each, which keeps all of them."""
+    events = [user(WORDS)]
+    for number in range(lists):
+        events.append(tool_call("TodoWrite", f"t{number}", todos=[{"content": f"{MANUAL} of number{number}"}]))
+        events += [tool_result("ok", "TodoWrite", f"t{number}"), model("working on it")]
+    calls = tuple(ModelCall(at, at, 1_000 + at) for at in range(1, len(events)) if events[at].role is Role.MODEL)
+    places = range(3, len(events), 3)
+    return session(*events, calls=calls, compactions=tuple(compaction(at, (0, 1_000)) for at in places))
+
+
+def followed(built):
+    """The todos that were open at each compaction."""
+    return open_at(enumerate(built.events), [item.at for item in built.compactions])
+
+
+def work_on(built):
+    """What it takes to look up the todos that compactions took away, and to follow all of them."""
+    ledger = Ledger.of(built)
+
+    def look_up():
+        request_words(built, ledger, lambda: built.events)
+
+    look_up()  # what is computed once for a ledger
+    return instructions(look_up), instructions(lambda: followed(built))
+
+
+def test_twice_as_many_compactions_and_lists_take_twice_the_work():
+    first, second = (work_on(kept_lists(lists)) for lists in (20, 40))
+    assert all(more < 2.5 * less for less, more in zip(first, second, strict=True)), (first, second)
+    assert [todo.later for (todo,) in followed(kept_lists(3))] == [4, 7, -1]
