@@ -285,7 +285,7 @@ def observe(row: Session) -> Trace:
 def key_of(row: Session, choice: Choice) -> tuple[Any, ...]:
     """What an analysis follows from; it begins with the id of the session."""
     basis = explanations.basis_of(row)
-    return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, choice
+    return str(row.pk), row.revision, row.assessed_by, row.effective_window, basis, choice
 
 
 def budget() -> Callable[[int], None]:

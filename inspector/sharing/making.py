@@ -142,7 +142,7 @@ def _draft(row: Session, request: ShareRequest) -> ReportDraft:
         ledger,
         attribute(ledger),
         judged_window(session, options),
-        convert.request_words_of(row) if row.requests is not None else None,
+        convert.request_words_of(row),
         explanations.settings_of(session, row.project_id),
     )
     measured = load_result(row)

@@ -422,8 +422,14 @@ def load_inserted(row: Session, places: Sequence[tuple[int, int]]) -> list[CoreE
 
 
 def request_words_of(row: Session) -> tuple[RequestWords, ...] | None:
-    """Where the words of the users' requests are; None where they have not been looked up yet."""
-    return None if row.requests is None else decode(bytes(row.requests), tuple[RequestWords, ...], "requests")
+    """Where the words of the users' requests are; None where they have not been looked up yet, or by an older version
+    that stored them otherwise: the session is assessed again."""
+    if row.requests is None:
+        return None
+    try:
+        return decode(bytes(row.requests), tuple[RequestWords, ...], "requests")
+    except GuardError:
+        return None
 
 
 def request_columns(words: tuple[RequestWords, ...]) -> dict[str, Any]:

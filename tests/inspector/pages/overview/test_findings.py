@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from guard_core.packing import encode
 from guard_core.recordings.formats import native
 from inspector.jobs import assessing
 from inspector.models import Session
@@ -55,6 +56,16 @@ def test_a_session_of_an_older_version_is_looked_through_in_a_job(client, lost):
     assessing.ASSESSMENTS.run("test")
     lost.refresh_from_db()
     assert bytes(lost.requests)
+    assert LOST in page(client, lost)
+
+
+def test_what_an_older_version_looked_up_and_stored_otherwise_keeps_no_page_from_opening(client, lost):
+    """Its todos had no message of their own."""
+    todo = {"text": "Update the manual", "events": (1,), "compactions": ()}
+    words = {"message": 1, "quote": "", "is_whole": False, "events": (), "compactions": (), "todos": (todo,)}
+    Session.unscoped.update(requests=encode((words,)), assessed_by="0.0.1/0")
+    assert LOST not in page(client, lost)
+    assessing.ASSESSMENTS.run("test")
     assert LOST in page(client, lost)
 
 
