@@ -1,8 +1,10 @@
 """Deep Agents' summarization middleware: that of LangChain, which also recovers from requests that do not fit.
 
 Source of the rules: deepagents 0.7.32, `middleware/summarization.py`, `_overflow_clip.py` and `_message_eviction.py`,
-and scripted runs of it. The count has the system message in it. A request over 95 % of a known window, and one that the
-provider refuses, is summarised and the tool results at its end are moved to files, once; what does not fit then raises.
+and scripted runs of it. The count has the system message in it. A request over 95 % of a known window, less the answer's
+most tokens, and one that the provider refuses, is summarised and the tool results at its end are moved to files, once;
+what does not fit then raises. Not here: pictures that are moved to files before a summary, and the second try of a
+summariser that was given too much, with the middle of the history left out.
 """
 
 from __future__ import annotations
@@ -88,6 +90,7 @@ class DeepAgentsSettings(LangChainSummarizationSettings, frozen=True):
     """Of the middleware."""
 
     model_profile: bool = True
+    max_output_tokens: int = 0
     truncate_trigger: str = "fraction 0.85"
     truncate_keep: str = "fraction 0.1"
     truncate_length: int = LONGEST
@@ -148,7 +151,9 @@ class DeepAgentsSummarization(SummarizationPolicy):
 
     def budget(self, window: int) -> int:
         """The tokens that a request may have, -1: that is not known."""
-        return int(window * INPUT_SHARE) if self.settings.model_profile else -1
+        if not self.settings.model_profile:
+            return -1
+        return max(int(window * INPUT_SHARE) - self.settings.max_output_tokens, 0)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         budget = self.budget(sizes.window)
@@ -421,6 +426,18 @@ SETTINGS = (
         profiles={UNKNOWN: False},
     ),
     Setting(
+        "max_output_tokens",
+        "Most tokens of an answer",
+        COUNT,
+        0,
+        "set for the model and taken off those 95 %; ChatAnthropic sets the most that the model can write (64,000 of "
+        "Claude Sonnet 4.5, Opus 4.5 and Haiku 4.5); 0: not set",
+        f"{_SOURCE}; langchain-anthropic 1.7.7",
+        needs="model_profile",
+        unit="tokens",
+        sweep=(0, 64_000),
+    ),
+    Setting(
         "truncate_trigger",
         "Arguments are cut at",
         TEXT,
@@ -481,6 +498,14 @@ KIND = PolicyKind(
         refused_by=lambda ledger, view: _named(approximate(4)).view(ledger, view),
     ),
     known_problems=(
+        KnownProblem(
+            "Long answers that are only possible bring summaries forward",
+            (
+                "The most tokens of an answer are taken off 95 % of the window. With 64,000 of a window of 200,000, "
+                "as ChatAnthropic sets for Claude Sonnet 4.5, it summarises above 126,000 tokens, not from 170,000 on."
+            ),
+            "deepagents 0.7.32 and langchain-anthropic 1.7.7, run",
+        ),
         KnownProblem(
             "A request that cannot be shrunk ends the run",
             (

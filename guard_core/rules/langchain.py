@@ -2,8 +2,8 @@
 
 From langchain 1.4.7 and deepagents 0.7.32. The middleware counts its messages by characters, too, and takes whichever
 count reaches the trigger first; that of the last answer is the one that a recording has. There is no default trigger;
-deepagents sets 170,000 tokens, or 85 % of the window of a model that it has a profile of. Triggers by numbers of
-messages are not modelled.
+deepagents sets 170,000 tokens, or 85 % of the window of a model that it has a profile of, and then acts above 95 % of
+that window less the answer's most tokens, too. Triggers by numbers of messages are not modelled.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, 
 from guard_core.sessions import Provenance
 
 DEEPAGENTS, DEEPAGENTS_SHARE = 170_000, 0.85  # tokens, and a share of the window: the factory of deepagents
+BUDGET_SHARE = 0.95  # of a known window, which deepagents fills with request and answer
+ANSWERS = (32_000, 64_000, 128_000)  # most tokens of an answer, as ChatAnthropic sets them (langchain-anthropic 1.7.7)
 NOT_IN_FILE = "the middleware's trigger is not in the file: set trigger_tokens or trigger_fraction"
 
 
@@ -49,6 +51,9 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     for window, other in windows_of(stretch):
         formula, threshold = share_of(DEEPAGENTS_SHARE, window)
         yield Hypothesis(f"{formula} (deepagents)", threshold, other + 1)
+        formula, budget = share_of(BUDGET_SHARE, window)
+        for answer in ANSWERS:
+            yield Hypothesis(f"above {formula} − {answer:,} (deepagents, answer)", budget - answer + 1, other + 1)
         for share in FRACTIONS:
             yield Hypothesis(*share_of(share, window), other + 2)
     for limit in round_limits(LARGEST_LIMIT):

@@ -74,6 +74,15 @@ def test_a_request_that_does_not_fit_even_then_raises():
     assert len(messages) == 4
 
 
+@pytest.mark.parametrize(("answer", "held", "compactions"), [(0, 0, 0), (392, 0, 0), (393, 0, 1), (5_000, RAISED, 0)])
+def test_the_most_tokens_of_an_answer_are_taken_off_what_a_request_may_have(answer, held, compactions):
+    """deepagents 0.7.32, a model whose `max_tokens` is set: a list of 3,408 tokens, 3,800 of a window of 4,000."""
+    events = [user("x" * 6_788), Event(Role.MODEL, (TextPart("y" * 6_784),)), user("z")]
+    settings = {"trigger": "tokens 100000", "keep": "messages 1", "max_output_tokens": answer}
+    trace, _ = replayed(events, window=4_000, usage=RatioUsage(0.5), **settings)
+    assert (trace.columns["held"].item(0), len(trace.compactions)) == (held, compactions)
+
+
 def test_a_refused_request_is_summarised_once():
     settings = {"profile": "window-not-known", "keep": "messages 1"}
     events = [user("x" * 8_000), Event(Role.MODEL, (TextPart("y" * 8_000),)), user("And now?")]

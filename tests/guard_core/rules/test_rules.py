@@ -336,6 +336,13 @@ def test_a_rule_whose_window_is_not_known_has_no_threshold_and_says_so(format_):
     assert (own_rule.threshold, own_rule.reason) == (None, "the context window is not known: set it")
 
 
+def test_the_budget_of_deepagents_with_claude_is_among_the_hypotheses_of_langchain():
+    """deepagents 0.7.32: 190,000 of a window of 200,000, less 64,000 for the answer; what is above that."""
+    stretch = Stretch(0, 1, "", "claude-sonnet-4-5", Sourced(200_000, Provenance.USER))
+    formulas = {item.threshold: item.formula for item in BY_FORMAT["langchain"].hypotheses(stretch, {})}
+    assert formulas[126_001] == "above 95 % of 200,000 − 64,000 (deepagents, answer)"
+
+
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.label)
 def test_the_default_is_among_the_hypotheses_of_each_rule(agent):
     stretch = Stretch(0, 1, "2.1.14", OPUS, Sourced(200_000, Provenance.USER))
