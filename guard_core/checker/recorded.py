@@ -28,6 +28,7 @@ from guard_core.checker.story import Story, Wrong, agree, holds, number, own_tex
 from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, ToolCallPart, ToolResultPart, part_text
 from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn, says_something
+from guard_core.facts.lifting import permits
 from guard_core.facts.texts import (
     common_words,
     content_words,
@@ -37,7 +38,7 @@ from guard_core.facts.texts import (
     split_sentences,
 )
 from guard_core.facts.todos import Todo, Todos
-from guard_core.facts.withdrawals import withdraws
+from guard_core.facts.withdrawals import takes_back, withdraws
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction, Session
@@ -315,14 +316,7 @@ _TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
 
 def request_lost(story: Story, finding: Finding) -> None:
     """The words are searched in every message of every request since the first compaction that removed theirs."""
-    message, quote = number(finding, "message"), str(number(finding, "quote"))
-    own = [part_text(part) for part in story.session.events[message].parts]
-    texts = [" ".join(text.split()) for text in own]
-    typed = [" ".join(_TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
-    typed += [text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))]
-    if not quote or not any(_begins(text, quote.lstrip(_MARKS)) for text in (*own, *typed)):
-        raise Wrong(f"message {message} does not begin with the quoted words, but for rules before them")
-    quote = _without_courtesy(quote)
+    message, quote = number(finding, "message"), _quoted(story, finding)
     removals = _removals(story, message)
     quoting = [
         index for index in removals if any(story.quotes(event, quote) for event in own_texts(story.recorded(index)))
@@ -367,6 +361,20 @@ def request_lost(story: Story, finding: Finding) -> None:
         raise Wrong(f"the request of step {end + 1} quotes it again")
 
 
+def _quoted(story: Story, finding: Finding) -> str:
+    """What a claim quotes of a request, without its courtesy: the message must begin with it, and ask for something."""
+    message, quote = number(finding, "message"), str(number(finding, "quote"))
+    own = [part_text(part) for part in story.session.events[message].parts]
+    texts = [" ".join(text.split()) for text in own]
+    typed = [" ".join(_TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
+    typed += [text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))]
+    if not quote or not any(_begins(text, quote.lstrip(_MARKS)) for text in (*own, *typed)):
+        raise Wrong(f"message {message} does not begin with the quoted words, but for rules before them")
+    if _asks_for_nothing(story, message):
+        raise Wrong("the message only takes rules back, and asks for nothing")
+    return _without_courtesy(quote)
+
+
 def _names_what_goes_on(story: Story, finding: Finding, message: int) -> None:
     """Is the message named that began the turn of the loss, where that only says to go on with the one before."""
     begun_by = story.request_of(finding.step)
@@ -406,6 +414,15 @@ def _said_in_part(story: Story, finding: Finding, message: int, removals: list[i
     return not forgetful
 
 
+def _asks_for_nothing(story: Story, message: int) -> bool:
+    """Does every sentence of a message, but for thanks and the like, take back what the user demanded before."""
+    said = [one for one in _sentences_of(story, message) if says_something(one) or kind_of(one, of_user=True)]
+    earlier = [at for at in range(message + 1) if story.session.events[at].starts_turn()]
+    return bool(said) and all(
+        permits(one) and any(takes_back(one, rule) for at in earlier for rule in rules_of(story, at)) for one in said
+    )
+
+
 def _removals(story: Story, message: int) -> list[int]:
     """The compactions that took a message away in the middle of its turn."""
     return [
@@ -426,7 +443,8 @@ def rule_lost(story: Story, finding: Finding) -> None:
         raise Wrong("no compaction removed the message in the middle of its turn")
     turn = [step for step in range(len(story.sent)) if story.task_of(step) == message]
     later = [step for step in turn if step >= story.first_call_after(removals[0])]
-    if not any(one and _rule_in(one) != one for one in _sentences_of(story, message)):
+    said = _sentences_of(story, message)
+    if not any(one and _rule_in(one) != one and not _lifts_before(said[:at], one) for at, one in enumerate(said)):
         raise Wrong("the message asks for nothing besides its rules")
     lost: list[tuple[int, str]] = []
     for rule in rules_of(story, message):
@@ -578,7 +596,9 @@ def _sentences_of(story: Story, message: int) -> list[str]:
 def rules_of(story: Story, message: int) -> list[str]:
     """The first rules of a message that the system prompt has not."""
     fixed = Event(Role.SYSTEM, story.session.system or ())
-    rules = dict.fromkeys(filter(None, map(_rule_in, _sentences_of(story, message))))
+    said = _sentences_of(story, message)
+    stated = [(at, rule) for at, one in enumerate(said) if (rule := _rule_in(one))]
+    rules = dict.fromkeys(rule for at, rule in stated if not any(takes_back(one, rule) for one in said[at + 1 :]))
     known = [rule for rule in rules if _weight(rule) >= _SHORTEST_QUOTE and says_something(rule)][:_MOST_RULES]
     return [rule for rule in known if not story.quotes(fixed, rule.strip(END_MARKS))]
 
@@ -620,7 +640,15 @@ def _begins(text: str, quote: str) -> bool:
         return True
     sentences = [folded for one in split_sentences(text) if (folded := " ".join(one.split()))]
     place = next((at for at in range(1, len(sentences)) if " ".join(sentences[at:]).startswith(quote)), 0)
-    return place > 0 and all(map(_states_rules_alone, sentences[:place]))
+    before = sentences[:place]
+    return place > 0 and all(
+        _states_rules_alone(one) or _lifts_before(before[:at], one) for at, one in enumerate(before)
+    )
+
+
+def _lifts_before(before: list[str], said: str) -> bool:
+    """Does a sentence only take back a rule of one of those before it."""
+    return permits(said) and any(takes_back(said, rule) for one in before if (rule := _rule_in(one)))
 
 
 def _states_rules_alone(sentence: str) -> bool:
@@ -671,7 +699,11 @@ def _restates(story: Story, index: int, message: int) -> bool:
     asked = " ".join(_TYPED.findall(asked)) or asked
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.recorded(index))]
     sentences = split_sentences(asked)
-    sentences = [one for one in sentences if not _states_rules_alone(one)] or sentences
+    sentences = [
+        one
+        for at, one in enumerate(sentences)
+        if not _states_rules_alone(one) and not _lifts_before(sentences[:at], one)
+    ] or sentences
     if _is_foreign("\n".join(said), "\n".join(sentences)):
         return True
     long = [one for one in sentences if paraphrases(one, one)]

@@ -28,6 +28,7 @@ _ALLOWS = re.compile(
     r"|\b(?:may|can) (?:(?:now |again )be \w+\b|(?:\w+ ){1,8}?again\b)",
     re.IGNORECASE,
 )
+_MAY = re.compile(r"^\W*(?:\w+\W+){0,3}?(?:you|we) (?:may|can)\b|\bmay (?:now )?be\b", re.IGNORECASE)
 MOST_REMEMBERED = 1_000_000  # characters of sentences that were compared: a summary is, with many rules
 _RULE = r"(?:ban|rule|prohibition|restriction|requirement|instruction|constraint)"
 _ENDED = r"(?:lifted|withdrawn|withdrew|revoked|cancell?ed|waived|rescinded|dropped|retracted)"
@@ -106,6 +107,12 @@ def opposes(said: str, rule: str) -> bool:
     if verb is None or re.search(r"\b(?:without|only|unless|except|until|before|but)\b", said, re.IGNORECASE):
         return False
     return re.search(rf"\b{_NOT} (?:ever )?{re.escape(verb[1])}\b", said, re.IGNORECASE) is not None
+
+
+def permits(said: str) -> bool:
+    """Says a sentence that something is permitted, or no longer required, so that it asks for nothing by itself."""
+    lifts = revokes(said) or any(pattern.search(said) for pattern in (_NOT_FORBIDDEN, _NOT_NEEDED))
+    return lifts or _allows(said) or _allows_elsewhere(said) or _MAY.search(said) is not None
 
 
 @remembered(MOST_REMEMBERED)

@@ -1,23 +1,24 @@
-"""Whether a message of the user takes a rule back that was set before."""
+"""Whether the user takes back a rule that was set before, in a later message or a later sentence of the same one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from guard_core.events import Event
 from guard_core.facts.instructions import LONGEST_RULE, sentences
-from guard_core.facts.lifting import FORBIDDEN_PART, revokes
+from guard_core.facts.lifting import FORBIDDEN_PART, permits, revokes
 from guard_core.facts.texts import FEWEST_WORDS, content_words, reverses
 
 # What lifts a rule for the moment, on a condition or for the user's own hands leaves it in force; so does a question.
 # Ours.
 _FOR_ONCE = re.compile(
-    r"\b(?:this (?:one )?time|(?:just |only )?(?:this )?once|for now|right now|today|whether"
+    r"\b(?:this (?:one )?time|(?:just |only )?(?:this )?once|for now|right now|today|whether|as soon as"
     r"|if(?! you (?:want|like|need))"
     r"|i(?: (?:can|may|must|should|will)|['’]ll)"
-    r"|diesmal|dieses mal|ausnahmsweise|einmal|heute|falls|wenn|ob|cette fois|pour l['’]instant|aujourd['’]hui"
-    r"|esta vez|por ahora|hoy|si)\b"
-    "|这次|這次|如果|今回|이번",
+    r"|diesmal|dieses mal|ausnahmsweise|einmal|heute|falls|wenn|sobald|ob|cette fois|pour l['’]instant|aujourd['’]hui"
+    r"|dès que|esta vez|por ahora|hoy|si|en cuanto)\b"
+    "|这次|這次|如果|今回|もし|이번|만약",
     re.IGNORECASE,
 )
 MOST_WORDS = (
@@ -28,12 +29,20 @@ _PREFIX = re.compile(r"^(?:ab|an|auf|aus|bei|ein|hinzu|los|mit|nach|um|vor|weg|z
 
 
 def withdraws(event: Event, rule: str) -> bool:
-    """Says a sentence of a message, in the words of a rule, that it no longer holds, or its opposite."""
-    return any(
-        reverses(said, rule) and (revokes(said) or _is_about(said, rule))
-        for said in sentences(event.parts)
-        if len(said) <= LONGEST_RULE and not said.rstrip().endswith(("?", "？")) and not _FOR_ONCE.search(said)
-    )
+    """Does a sentence of a message take a rule back."""
+    return any(takes_back(said, rule) for said in sentences(event.parts))
+
+
+def takes_back(said: str, rule: str) -> bool:
+    """Says a sentence of the user, in the words of a rule, that it no longer holds, or its opposite."""
+    if len(said) > LONGEST_RULE or said.rstrip().endswith(("?", "？")) or _FOR_ONCE.search(said):
+        return False
+    return reverses(said, rule) and (revokes(said) or _is_about(said, rule))
+
+
+def only_lifts(said: str, rules: Iterable[str]) -> bool:
+    """Does a sentence take back one of these rules and ask for nothing: "you may touch the tests again"."""
+    return permits(said) and any(takes_back(said, rule) for rule in rules)
 
 
 def _is_about(said: str, rule: str) -> bool:

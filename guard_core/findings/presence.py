@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from guard_core.counts import CountedCompaction, counted_compactions
 from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
+from guard_core.facts.lifting import permits
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.facts.todos import Todo, all_todo_events, open_at
-from guard_core.facts.withdrawals import withdraws
+from guard_core.facts.withdrawals import only_lifts, takes_back, withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
 from guard_core.ledger import CompactionBase, Ints, Ledger
@@ -120,6 +121,8 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     tasks = task_column(ledger.steps["user_event"], continuing)
     words = {index: asked_words(begun[index]) for index in removed_requests(session, ledger, tasks)}
     words = {index: asked for index, asked in words.items() if width(quotation(asked)) >= SHORTEST}
+    lifting = _only_lifting({index: begun[index] for index in words}, read)
+    words = {index: asked for index, asked in words.items() if index not in lifting}
     texts = {index: _own_text(begun[index]) for index in {*words, *removed_later(session, ledger, tasks)}}
     rules = _rules_in(session, texts, words)
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
@@ -165,6 +168,25 @@ def _read_first(
         if index in wanted:
             begun[index] = event
     return begun, _removed_todos(session, ledger, written)
+
+
+def _only_lifting(asked: Mapping[int, Event], read: Callable[[], Iterable[Event]]) -> set[int]:
+    """Which of some messages do nothing but take back rules that the user stated before."""
+    lifting: set[int] = set()
+    said = {index: _telling(_own_text(event)) for index, event in asked.items()}
+    said = {index: telling for index, telling in said.items() if telling and all(map(permits, telling))}
+    rules: list[str] = []
+    for index, event in enumerate(islice(read(), max(said) + 1) if said else ()):
+        if event.starts_turn():
+            rules += _rules_of(_own_text(event))
+            lifting |= {index} if index in said and all(only_lifts(one, rules) for one in said[index]) else set()
+    return lifting
+
+
+def _telling(text: str) -> list[str]:
+    """The sentences of a text but for those that say nothing by themselves, such as thanks."""
+    said = (" ".join(one.split()) for one in sentences((TextPart(text),)))
+    return [one for one in said if says_something(one) or kind_of(one, of_user=True)]
 
 
 def _found(
@@ -284,8 +306,10 @@ def _behind(session: Session, message: int) -> list[int]:
 
 
 def _rules_of(text: str) -> list[str]:
-    """The first rules of a user's words."""
-    rules = (_rule_in(" ".join(sentence.split())) for sentence in sentences((TextPart(text),)))
+    """The first rules of a user's words, but for those that a later sentence takes back."""
+    said = [" ".join(sentence.split()) for sentence in sentences((TextPart(text),))]
+    stated = ((place, _rule_in(sentence)) for place, sentence in enumerate(said))
+    rules = (rule for place, rule in stated if rule and not any(takes_back(one, rule) for one in said[place + 1 :]))
     return [rule for rule in dict.fromkeys(rules) if width(rule) >= SHORTEST and says_something(rule)][:MOST_RULES]
 
 
@@ -303,9 +327,9 @@ def _rule_in(sentence: str) -> str:
 
 
 def _asks_besides(text: str) -> bool:
-    """Has a text anything besides its rules."""
-    said = (" ".join(one.split()) for one in sentences((TextPart(text),)))
-    return any(one and _rule_in(one) != one for one in said)
+    """Has a text anything besides its rules, and what takes them back."""
+    said = [" ".join(one.split()) for one in sentences((TextPart(text),))]
+    return any(one and _rule_in(one) != one and not _lifts_own(said, place) for place, one in enumerate(said))
 
 
 def removed_requests(session: Session, ledger: Ledger, tasks: Ints) -> list[int]:
@@ -418,7 +442,7 @@ def asked_words(event: Event) -> str:
     is_typed = unquoted(" ".join(own.split())) == words  # then its lines are known: code below it is no part of it
     sentences = [" ".join(sentence.split()) for sentence in split_sentences(unquoted(own) if is_typed else words)]
     for place, sentence in enumerate(sentences):
-        if not _is_rule(sentence):
+        if not _is_rule(sentence) and not _lifts_own(sentences, place):
             rest = " ".join(filter(None, sentences[place:])) if place else words
             return rest if width(quotation(rest)) >= SHORTEST else words
     return words
@@ -431,9 +455,15 @@ def _spoken(quote: str) -> str:
 
 
 def _asked_for(text: str) -> str:
-    """A user's words without the sentences that only state rules, unless all do."""
-    asked = [sentence for sentence in split_sentences(text) if not _is_rule(sentence)]
+    """A user's words without the sentences that only state rules, or take them back, unless all do."""
+    said = split_sentences(text)
+    asked = [one for place, one in enumerate(said) if not _is_rule(one) and not _lifts_own(said, place)]
     return "\n".join(asked) if "".join(asked).strip() else text
+
+
+def _lifts_own(said: Sequence[str], place: int) -> bool:
+    """Does a sentence of a message only take back a rule that one before it states."""
+    return only_lifts(said[place], (rule for one in said[:place] if (rule := _rule_in(" ".join(one.split())))))
 
 
 def _is_rule(sentence: str) -> bool:

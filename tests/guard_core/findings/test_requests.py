@@ -662,6 +662,7 @@ ON_TOUCHING = "Never touch the tests below the folder unit."
         ("Forget the rule about the tests below the folder unit.", False),
         ("The tests below the folder unit may now be touched. Read the file a.py.", False),
         ("You may touch the tests below the folder unit this time.", True),
+        ("You may touch the tests below the folder unit again if they fail.", True),
         ("May you touch the tests below the folder unit again?", True),
         ("You may not touch the tests below the folder unit again.", True),
     ],
@@ -670,6 +671,41 @@ def test_a_rule_that_the_user_took_back_before_it_left_the_context_is_not_lost(s
     built = later_turns(ON_TOUCHING, compaction(7, summary=f"{PORT} Half is done."))
     built = replace(built, events=(*built.events[:2], user(second), *built.events[3:]))
     assert any(item.numbers["message"] == 0 for item in earlier_lost(built)) == is_lost
+
+
+ON_TOUCHING_AGAIN = "You may touch the tests below the folder unit again."
+
+
+@pytest.mark.parametrize(
+    "ask", [f"{PORT} {ON_TOUCHING} Wait: {ON_TOUCHING_AGAIN}", f"{ON_TOUCHING} {ON_TOUCHING_AGAIN} {PORT}"]
+)
+def test_a_rule_that_its_own_message_takes_back_is_not_lost(ask):
+    built = talk(compaction(3, summary=f'"{PORT}" Half is done.'), ask=ask)
+    assert rules_lost(built) == []
+    assert [item.severity for item in lost(built)] == ["info"]
+
+
+def test_a_rule_that_its_own_message_takes_back_and_states_again_is_lost():
+    ask = f"{PORT} {ON_TOUCHING} {ON_TOUCHING_AGAIN} No, sorry! {ON_TOUCHING}"
+    (finding,) = rules_lost(talk(compaction(3, summary=f'"{PORT}" Half is done.'), ask=ask))
+    assert finding.numbers["rule"] == ON_TOUCHING
+
+
+@pytest.mark.parametrize("words", [ON_TOUCHING_AGAIN, "Forget the rule about the tests below the folder unit. Thanks!"])
+def test_a_message_that_only_takes_a_rule_back_is_no_request_that_can_be_lost(words):
+    built = gone_on(words, compaction(7, summary="Half is done."), ask=f"{PORT} {ON_TOUCHING}")
+    assert lost(built) == []
+    (claim,) = lost(gone_on("Update the manual of the importer", compaction(7, summary="Half."), ask=PORT))
+    lie = replace(claim, numbers={**claim.numbers, "quote": words.partition(".")[0]})
+    assert (
+        check(built, [lie], judge_session(built))[0].reason == "the message only takes rules back, and asks for nothing"
+    )
+
+
+def test_a_message_that_takes_a_rule_back_and_asks_for_something_is_a_request():
+    words = f"{ON_TOUCHING_AGAIN} Update the manual of the importer."
+    (finding,) = lost(gone_on(words, compaction(7, summary="Half is done."), ask=f"{PORT} {ON_TOUCHING}"))
+    assert (finding.severity, finding.numbers["message"]) == ("warning", 4)
 
 
 def test_a_rule_that_the_user_took_back_after_it_left_the_context_was_lost_in_between():
