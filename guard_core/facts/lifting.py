@@ -88,6 +88,26 @@ _AFFIRMED = re.compile(
     r"\b(?:always|must|should|can|may|will|(?:wants?|wanted|asked|told|decided)(?: \w+){0,2}? to) (?:now |also )?(\w+)",
     re.IGNORECASE,
 )
+# Verbs of rules that mean the same, as far as a rule can be lifted with another one of them. Ours.
+_ALIKE = [
+    frozenset(verbs.split())
+    for verbs in (
+        "alter change edit modify rewrite touch update",
+        "delete drop erase remove",
+        "execute launch run start",
+        "add create introduce",
+        "call invoke use",
+        "deploy publish release ship",
+    )
+]
+# What a verb is said of: the words behind it, up to where another clause or purpose begins. Ours.
+_OBJECT = (
+    r"((?:[^\w,;:]+(?!(?:so|because|since|when|while|where|that|which|who|to|for|and|but|or|until|after|before|if|in"
+    r" order)\b)\w+){1,8})"
+)
+_LITTLE = frozenset("the this that these those any all our your its their more again now anything file files".split())  # noqa: SIM905
+_AFFIRMED_OF = re.compile(f"(?:{_AFFIRMED.pattern}){_OBJECT}", re.IGNORECASE)
+_OBJECT_FIRST = re.compile(_OBJECT, re.IGNORECASE)
 
 
 def opposes(said: str, rule: str) -> bool:
@@ -99,7 +119,7 @@ def opposes(said: str, rule: str) -> bool:
     if _allows_elsewhere(said) and not _allows_elsewhere(rule):
         return True
     if verb := _FORBIDDEN_VERB.search(rule):
-        is_affirmed = verb[1].casefold() in _affirmed(said)
+        is_affirmed = verb[1].casefold() in _affirmed(said) or _affirms_alike(said, rule, verb)
         return (is_affirmed or (_allows(said) and not _allows(rule))) and not _HOLDS.search(said)
     if _FORBIDS.search(rule):
         return _allows(said) and not _allows(rule) and not _HOLDS.search(said)
@@ -107,6 +127,32 @@ def opposes(said: str, rule: str) -> bool:
     if verb is None or re.search(r"\b(?:without|only|unless|except|until|before|but)\b", said, re.IGNORECASE):
         return False
     return re.search(rf"\b{_NOT} (?:ever )?{re.escape(verb[1])}\b", said, re.IGNORECASE) is not None
+
+
+def _affirms_alike(said: str, rule: str, verb: re.Match[str]) -> bool:
+    """Does a sentence demand or permit, with another verb that means the same as the one of a rule, to do it to what
+    the rule speaks of: "you can change X now" of "do not modify X"."""
+    others = same_verbs(verb[1])
+    spared = _named(rule[verb.end() :])
+    return any(
+        done.casefold() in others and 2 * len(spared & _named(things)) >= len(spared) > 0
+        for done, things in _AFFIRMED_OF.findall(said)
+    )
+
+
+def same_verbs(verb: str) -> frozenset[str]:
+    """The verbs that mean the same, itself included; of one that is not listed none."""
+    return next((verbs for verbs in _ALIKE if verb.casefold() in verbs), frozenset())
+
+
+def _named(words: str) -> set[str]:
+    """What the object that begins some words names, in the singular."""
+    things = _OBJECT_FIRST.match(words)
+    return (
+        {one.removesuffix("s") for one in re.findall(r"\w{3,}", things[0].casefold()) if one not in _LITTLE}
+        if things
+        else set()
+    )
 
 
 def permits(said: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from guard_core.events import Event
 from guard_core.facts.instructions import LONGEST_RULE, sentences
-from guard_core.facts.lifting import FORBIDDEN_PART, permits, revokes
+from guard_core.facts.lifting import FORBIDDEN_PART, permits, revokes, same_verbs
 from guard_core.facts.texts import FEWEST_WORDS, content_words, reverses
 
 # What lifts a rule for the moment, on a condition or for the user's own hands leaves it in force; so does a question.
@@ -21,9 +21,7 @@ _FOR_ONCE = re.compile(
     "|这次|這次|如果|今回|もし|이번|만약",
     re.IGNORECASE,
 )
-MOST_WORDS = (
-    0.75  # ours: of the words of what a rule is about, in a sentence about the same; of fewer than FEWEST_WORDS all
-)
+MOST_WORDS = 0.75  # ours: of the words of what a rule is about; of fewer than FEWEST_WORDS all
 LEAST_ROOT = 3  # ours: letters by which forms of one word are known
 _PREFIX = re.compile(r"^(?:ab|an|auf|aus|bei|ein|hinzu|los|mit|nach|um|vor|weg|zu|zurück)(?=\w{3})")  # "fass … an"
 
@@ -52,9 +50,13 @@ def _is_about(said: str, rule: str) -> bool:
     wanted = (content_words(forbidden[1]) if forbidden else frozenset()) or content_words(rule)
     roots = [_root(word) for word in content_words(said)]
     found = {word for word in wanted if any(_are_alike(_root(word), root) for root in roots)}
-    verb = content_words(forbidden[1].split()[0]) if forbidden else frozenset()
+    if forbidden and (verb := content_words(forbidden[1].split()[0])):
+        alike = [_root(word) for word in content_words(" ".join(same_verbs(forbidden[1].split()[0])))]
+        if not verb <= found and not any(_are_alike(one, root) for one in alike for root in roots):
+            return False
+        found |= verb
     least = MOST_WORDS if len(wanted) >= FEWEST_WORDS else 1
-    return verb <= found and len(found) >= least * len(wanted)
+    return len(found) >= least * len(wanted)
 
 
 def _root(word: str) -> str:
