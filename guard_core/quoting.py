@@ -17,6 +17,8 @@ _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|([nrt])|(["'`\\/*_#>.!+-]))""")
 _QUOTED = re.compile(r"\n[ \t]*>[> \t]*")
 _STARS = re.compile(r"\*+")
 _UNDERSCORES = re.compile(r"_(?<!\w_)(?:([^\W\d_]+)_|(_?)(?=[^\s_])([^_\n]{0,300}\s[^_\n]{0,300}(?<=\S))\2_)(?!\w)")
+_NEGATES = re.compile(r"\b(?:not|never|(?:do|must|should)n'?t|avoid)(?: ever| to)? $")  # of words that are normalised
+LONGEST_NEGATION = 20  # characters
 _LETTERS = re.compile("[0-9a-z]+")  # in words that are normalised
 # Scripts of which a character is a syllable or a word: kana, CJK ideographs with their extensions, Hangul.
 KANA, HANGUL = "\u3040-\u30ff", "\uac00-\ud7af"
@@ -87,6 +89,21 @@ def _character(found: re.Match[str]) -> str:
 def says(text: str, words: str) -> bool:
     """Does one of the `readings` of a text have the words in one of theirs."""
     return any(one in text for one in words.split("\n"))
+
+
+def asserts(text: str, words: str) -> bool:
+    """The same of words that no negation stands before: "do not migrate it" has "migrate it", and says the opposite.
+    Known in English alone."""
+    return any(_has_affirmed(text, one) for one in words.split("\n"))
+
+
+def _has_affirmed(text: str, words: str) -> bool:
+    place = text.find(words)
+    while place >= 0:
+        if not _NEGATES.search(text[max(0, place - LONGEST_NEGATION) : place]):
+            return True
+        place = text.find(words, place + 1)
+    return False
 
 
 def letters_of(text: str) -> tuple[str, ...]:

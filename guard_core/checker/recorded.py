@@ -392,6 +392,10 @@ def _said_in_part(story: Story, finding: Finding, message: int, removals: list[i
         raise Wrong("the sentence says otherwise whether the summary may say it in other words")
     if not passage and not restated:
         agree(finding, forgotten_by=-1, forgotten_at=-1)
+        index, start = number(finding, "compaction"), number(finding, "first_absent")
+        is_known = start >= 0 and story.places[start] not in unread and not number(finding, "by_edit")
+        if is_known and index not in number(finding, "quoted_by") and _restates(story, index, message):
+            raise Wrong("the summary may say the request in other words, and the claim does not say so")
         return False
     if passage and passage not in " ".join(" ".join(map(part_text, story.session.events[message].parts)).split()):
         raise Wrong("the request has no such words")

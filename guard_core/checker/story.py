@@ -33,6 +33,7 @@ from guard_core.windows.agent_windows import taken_by_agent
 from guard_core.windows.models import context_window, documented_windows
 from guard_core.windows.window_evidence import Status, WindowJudgement
 
+_DENIALS = frozenset("not never avoid don't dont mustn't mustnt shouldn't shouldnt".split())  # noqa: SIM905
 MANUAL_WORDS = ("manual", "user")
 
 
@@ -277,10 +278,18 @@ class Story:
         return any(self.quotes(event, words) for event in materialise(view, self.session, place))
 
     def quotes(self, event: Event, words: str) -> bool:
-        """Does a message hold these words, however they are set."""
+        """Does a message hold these words, however they are set; what a compaction inserted, not behind a negation."""
         if id(event) not in self._texts:
             self._texts[id(event)] = (heard("\n".join(map(part_text, event.parts))), event)
-        return any(one in text for one in heard(words) for text in self._texts[id(event)][0])
+        texts = self._texts[id(event)][0]
+        if id(event) in self._inserted:
+            return any(_stands_affirmed(text, one) for one in heard(words) for text in texts)
+        return any(one in text for one in heard(words) for text in texts)
+
+    @cached_property
+    def _inserted(self) -> set[int]:
+        """The messages, by identity, that recorded compactions inserted."""
+        return {id(message) for item in self.session.compactions for message in own_texts(item)}
 
     def request_of(self, step: int) -> int:
         """The message that began the turn of a step, -1: none."""
@@ -410,6 +419,24 @@ def heard(text: str) -> set[str]:
     for pattern, sign in _WRITTEN_AROUND:
         bare = pattern.sub(sign, bare)
     return {spoken(text), spoken(bare) or spoken(text)}
+
+
+def _stands_affirmed(text: str, words: str) -> bool:
+    """Has a text some words at a place that no "not" or "never" comes right before."""
+    return any(not _ends_in_denial(before) for before in _befores(text, words))
+
+
+def _ends_in_denial(before: str) -> bool:
+    last = [word.strip("'(*:;,.") for word in before.split()[-2:]] if before.endswith(" ") else []
+    if last and last[-1] in ("ever", "to"):
+        last.pop()
+    return bool(last) and last[-1] in _DENIALS
+
+
+def _befores(text: str, words: str) -> list[str]:
+    """What a text has before each place of some words."""
+    pieces = text.split(words)
+    return [words.join(pieces[: place + 1]) for place in range(len(pieces) - 1)]
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -28,7 +28,7 @@ from guard_core.findings.presence import may_be_summarised
 from guard_core.forms import get_form
 from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
-from guard_core.quoting import Runs, letters_of, may_say, normalised, other_reading, runs_of
+from guard_core.quoting import Runs, asserts, letters_of, may_say, normalised, other_reading, readings, runs_of
 from guard_core.trace import Head
 from guard_core.views import Inserted, Rewritten, Segment, Span, View, common_length
 
@@ -73,6 +73,10 @@ class Snippet(msgspec.Struct, frozen=True):
         """Does a summary say it in other words; of an instruction too short for a paraphrase to be known, each word."""
         says = conveys if self.kind in (RULE, REQUEST) else paraphrases
         return says(summary, self.text)
+
+    def is_denied(self, summary: str) -> bool:
+        """Has a summary the words of an instruction only behind a negation: "do not migrate it" of "migrate it"."""
+        return self.kind in (RULE, REQUEST) and not asserts(readings(summary), quotation(self.text))
 
     def may_be_translated(self, summary: str) -> bool:
         """May a summary say it in another language; a single name stays as it is."""
@@ -367,7 +371,7 @@ class Search:
             held = [bit * is_held for is_held in self._wanted.in_text(text)]
             if bit == IN_SUMMARY:
                 held = [
-                    one | IN_OTHER_WORDS * snippet.is_in_other_words(text)
+                    one * (not (one and snippet.is_denied(text))) | IN_OTHER_WORDS * snippet.is_in_other_words(text)
                     for one, snippet in zip(held, self.snippets, strict=True)
                 ]
             self._texts[key] = owner, np.array(held, dtype=np.uint8)

@@ -88,6 +88,13 @@ _AFFIRMED = re.compile(
     r"\b(?:always|must|should|can|may|will|(?:wants?|wanted|asked|told|decided)(?: \w+){0,2}? to) (?:now |also )?(\w+)",
     re.IGNORECASE,
 )
+# What a request, or an item of a list of what is to do, begins with, and its verb. Ours.
+_IMPERATIVE = re.compile(
+    r"(?:\W|\d+[.)]|\b(?:next(?: steps?)?|to-?do|task|goal|pending|request):|\b(?:ok(?:ay)?|please|pls|then|also"
+    r"|and|now|next|so|first|finally|let['’]?s|(?:can|could|would|will) you|(?:i|we) (?:need|want|have)(?: you)? to)\b"
+    r")*(\w+)",
+    re.IGNORECASE,
+)
 # Verbs of rules that mean the same, as far as a rule can be lifted with another one of them. Ours.
 _ALIKE = [
     frozenset(verbs.split())
@@ -111,7 +118,8 @@ _OBJECT_FIRST = re.compile(_OBJECT, re.IGNORECASE)
 
 
 def opposes(said: str, rule: str) -> bool:
-    """Does a sentence, which has the words of a rule, lift it, permit what it forbids, or demand its opposite."""
+    """Does a sentence, which has the words of a rule or a request, lift it, permit what it forbids, demand its
+    opposite, or forbid what it asks for."""
     if revokes(said) and not revokes(rule):
         return True
     if any(pattern.search(said) and not pattern.search(rule) for pattern in _lifting(rule)):
@@ -119,14 +127,32 @@ def opposes(said: str, rule: str) -> bool:
     if _allows_elsewhere(said) and not _allows_elsewhere(rule):
         return True
     if verb := _FORBIDDEN_VERB.search(rule):
-        is_affirmed = verb[1].casefold() in _affirmed(said) or _affirms_alike(said, rule, verb)
+        demanded = {*_affirmed(said), _imperative(said)}
+        is_affirmed = verb[1].casefold() in demanded or _affirms_alike(said, rule, verb)
         return (is_affirmed or (_allows(said) and not _allows(rule))) and not _HOLDS.search(said)
     if _FORBIDS.search(rule):
         return _allows(said) and not _allows(rule) and not _HOLDS.search(said)
     verb = _DEMANDED_VERB.search(rule)
-    if verb is None or re.search(r"\b(?:without|only|unless|except|until|before|but)\b", said, re.IGNORECASE):
+    if re.search(r"\b(?:without|only|unless|except|until|before|but)\b", said, re.IGNORECASE):
         return False
+    if verb is None:
+        return (asked := _imperative(rule)) != "" and _forbids_to(said, asked)
     return re.search(rf"\b{_NOT} (?:ever )?{re.escape(verb[1])}\b", said, re.IGNORECASE) is not None
+
+
+def _imperative(sentence: str) -> str:
+    """The word that a sentence begins with: the verb of a request, if it is one."""
+    first = _IMPERATIVE.match(sentence)
+    return first[1].casefold() if first else ""
+
+
+def _forbids_to(said: str, verb: str) -> bool:
+    """Does a sentence forbid to do what a verb says; that it cannot be done, or is not done, is a report of work."""
+    stem, whole = re.escape(verb.removesuffix("e")), re.escape(verb)
+    not_to = r"\b(?:do not|don['’]?t|never|(?:must|should|may|shall)(?: not|n['’]?t)|not to) (?:ever )?"
+    against = r"\b(?:avoid|stop|against|forb[ai]de|refrain(?:ed)? from) "
+    forbids = rf"{not_to}(?:{whole}\b|be {stem}\w?e?d\b)|{against}{stem}\w?ing\b"
+    return re.search(forbids, said, re.IGNORECASE) is not None
 
 
 def _affirms_alike(said: str, rule: str, verb: re.Match[str]) -> bool:

@@ -53,8 +53,8 @@ METHOD = (
         "Limits",
         "Words are compared, not meaning. Synonyms are not recognised and count as gone. A sentence that lifts an "
         "instruction does not say it where its words show so in English, German, French, Spanish, Chinese, Japanese or "
-        "Korean (is allowed, no longer required), nor does one that reverses it in English (do not run for always "
-        "run); any other negated sentence counts as the same. Of a sentence that gives several "
+        "Korean (is allowed, no longer required), nor does one that reverses it in English (do not run for run, "
+        "run for do not run), even with its words behind the negation; any other negated sentence counts as the same. Of a sentence that gives several "
         "instructions, or has an exception, each must be found, "
         "as far as they are joined by words such as and, but, never or unless, in the European languages listed "
         "below. Where a summary is in another language or script than a sentence, its words cannot be compared: the "

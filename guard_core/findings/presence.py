@@ -25,7 +25,7 @@ from guard_core.facts.withdrawals import only_lifts, takes_back, withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
 from guard_core.ledger import CompactionBase, Ints, Ledger
-from guard_core.quoting import letters_of, may_say, readings, runs_of, says, width
+from guard_core.quoting import asserts, letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
 from guard_core.views import JOINED, Rewritten, Segment, Span, View
 
@@ -501,7 +501,7 @@ def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]
     for place, item in enumerate(session.compactions):
         if place not in quoting and longest_first:
             texts = [comparable(message) for message in item.own_messages]
-            repeats = (one for one in longest_first if any(says(text, readings(one)) for text in texts))
+            repeats = (one for one in longest_first if any(asserts(text, readings(one)) for text in texts))
             repeated += [(place, one) for one in islice(repeats, 1)]
     return tuple(repeated)
 
@@ -529,7 +529,8 @@ def _saying(session: Session, places: Iterable[int], rule: str) -> tuple[int, ..
     return tuple(
         place
         for place, said in inserted.items()
-        if may_translate("\n".join(said), rule) or any(says(readings(one), quote) or conveys(one, rule) for one in said)
+        if may_translate("\n".join(said), rule)
+        or any(asserts(readings(one), quote) or conveys(one, rule) for one in said)
     )
 
 
@@ -538,5 +539,5 @@ def _quoting(session: Session, quote: str) -> tuple[int, ...]:
     return tuple(
         place
         for place, item in enumerate(session.compactions)
-        if any(says(comparable(message), quote) for message in item.own_messages)
+        if any(asserts(comparable(message), quote) for message in item.own_messages)
     )

@@ -376,3 +376,10 @@ def test_after_a_silent_fall_only_what_came_again_is_known_to_be_in_the_last_req
     )
     (later,) = search(replace(fell, compactions=(compaction(6, (0, 6)),)), Snippet("rule", RULE, 0)).lanes()
     assert later.fell_at == -1
+
+
+def test_an_instruction_behind_a_negation_in_a_summary_is_not_quoted_there():
+    ask = Snippet("request", "Migrate the database", 0)
+    for said, is_denied in (("Do not migrate the database.", True), ("It is to migrate the database.", False)):
+        assert ask.is_denied(said) == is_denied
+        assert ask.is_in_other_words(said) != is_denied

@@ -452,6 +452,36 @@ def test_a_short_request_is_said_in_inflected_words_too(ask, said, is_restated):
     assert check(built, [finding], judge_session(built)) == []
 
 
+MIGRATE = "Migrate the database"
+
+
+@pytest.mark.parametrize(
+    ("said", "severity"),
+    [
+        ("Do not migrate the database. Tables were read.", "warning"),
+        ("Never migrate the database!", "warning"),
+        ("The database must not be migrated. Tables were read.", "warning"),
+        ("The user decided against migrating the database.", "warning"),
+        ("Migrate the database; do not migrate the database of the archive.", "info"),
+        ("The database was not migrated yet.", "info"),
+        ("Migrating the database is half done. Do not commit yet.", "info"),
+    ],
+)
+def test_a_summary_that_forbids_a_request_does_not_say_it(said, severity):
+    built = talk(compaction(3, summary=said), ask=MIGRATE)
+    (finding,) = lost(built)
+    assert finding.severity == severity
+    assert check(built, [finding], judge_session(built)) == []
+    (other,) = lost(talk(compaction(3, summary=f"{MIGRATE} now." if severity == "warning" else "Read."), ask=MIGRATE))
+    assert check(built, [other], judge_session(built))
+
+
+def test_a_summary_that_demands_what_a_rule_forbids_does_not_keep_the_rule():
+    ask = f"{PORT} Do not migrate the database."
+    assert rules_lost(talk(compaction(3, summary=f"{PORT}\nNext: Migrate the database."), ask=ask))
+    assert not rules_lost(talk(compaction(3, summary=f'"{PORT}" Next: tests, no migrating of the database.'), ask=ask))
+
+
 PORT = "Please port the importer to the new reader."
 ON_LEGACY, ON_TESTS = "You must never touch the file legacy.py.", "Always run the linter before a commit."
 
