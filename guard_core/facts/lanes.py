@@ -60,14 +60,17 @@ STATE_WORDS = {
     SnippetState.UNKNOWN: "unknown: summary not readable",
     SnippetState.GONE: "gone",
 }
+WITHDRAWN = "withdrawn"
 
 
 class Snippet(msgspec.Struct, frozen=True):
-    """A text to follow. `event` is the message it was taken from; -1: the system prompt, a summary, or typed."""
+    """A text to follow. `event` is the message it was taken from; -1: the system prompt, a summary, or typed.
+    `withdrawn_by` is the message of the user that took a rule back, -1: none that is known to."""
 
     kind: str
     text: str
     event: int = -1
+    withdrawn_by: int = -1
 
     def is_in_other_words(self, summary: str) -> bool:
         """Does a summary say it in other words; of an instruction too short for a paraphrase to be known, each word."""
@@ -101,6 +104,8 @@ class Lane(msgspec.Struct, frozen=True):
     log that have its words. `read_again` are the results of tools, by their events, that brought the words back after
     no request had them in a message, and `read_again_tokens` their prompt tokens as attributed. `fell_at` is the step
     at which the recorded prompt fell without a compaction, if the last request may have lost the words there; -1: none.
+    `withdrawn_at` is the first step whose request was sent after the user had taken a rule back, -1: none was; what has
+    become of the words from then on is no loss.
     """
 
     snippet: Snippet
@@ -110,6 +115,7 @@ class Lane(msgspec.Struct, frozen=True):
     read_again: tuple[int, ...] = ()
     read_again_tokens: int = 0
     fell_at: int = -1
+    withdrawn_at: int = -1
 
     def runs(self) -> Iterator[tuple[int, int, SnippetState]]:
         """Steps from (inclusive) and to (exclusive) with one state, in order, without gaps."""
@@ -138,8 +144,14 @@ class Lane(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> SnippetChange | None:
-        """The last of the losses; None where the last request has it."""
-        return self.losses[-1] if self.losses and self.last_state not in HELD else None
+        """The last of the losses; None where the last request has it, or it was withdrawn since."""
+        is_lost = self.losses and self.last_state not in HELD and self.withdrawn_at < 0
+        return self.losses[-1] if is_lost else None
+
+    @property
+    def state_words(self) -> str:
+        """The state in the last request, in words; "withdrawn" of what the user took back, whoever has the words."""
+        return STATE_WORDS[self.last_state] if self.withdrawn_at < 0 else WITHDRAWN
 
     @property
     def losses(self) -> tuple[SnippetChange, ...]:
@@ -147,6 +159,8 @@ class Lane(msgspec.Struct, frozen=True):
         or compared may have had it for a while, the loss is where no request can have it any more."""
         losses: list[SnippetChange] = []
         for change in self.changes:
+            if 0 <= self.withdrawn_at <= change.step:
+                break
             if change.after is SnippetState.GONE and losses and losses[-1].after in UNSURE:
                 losses[-1] = change
             elif change.after is SnippetState.GONE or (change.before in HELD and change.after not in HELD):
@@ -155,7 +169,8 @@ class Lane(msgspec.Struct, frozen=True):
 
 
 def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
-    """Lanes in the order in which people look at them: lost, unknown, in a summary only, lost for a while, held."""
+    """Lanes in the order in which people look at them: lost, unknown, in a summary only, lost for a while, held,
+    withdrawn."""
     worst = (
         SnippetState.GONE,
         SnippetState.UNKNOWN,
@@ -164,7 +179,13 @@ def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
         SnippetState.QUOTED,
     )
     rank = {**{state: place for place, state in enumerate(worst)}, SnippetState.VERBATIM: 6}
-    return tuple(sorted(lanes, key=lambda lane: 5 if lane.losses and not lane.lost else rank.get(lane.last_state, 7)))
+
+    def place(lane: Lane) -> int:
+        if lane.withdrawn_at >= 0:
+            return 8
+        return 5 if lane.losses and not lane.lost else rank.get(lane.last_state, 7)
+
+    return tuple(sorted(lanes, key=place))
 
 
 class _Run(NamedTuple):
@@ -419,7 +440,14 @@ class Search:
             tuple(again),
             int(tokens[again].sum()) if again else 0,
             self._fell_at(row) if len(states) and int(states[-1]) in HELD else -1,
+            self._withdrawn_at(row),
         )
+
+    def _withdrawn_at(self, row: int) -> int:
+        """The first step after the message that took a rule back; -1: none."""
+        by, at = self.snippets[row].withdrawn_by, self.sent.ledger.steps["at"]
+        first = int(np.searchsorted(at, by, side="right"))
+        return first if by >= 0 and first < len(at) else -1
 
     def _fell_at(self, row: int) -> int:
         """The last silent fall of a recording's prompt since the history was last rewritten, if no message brought the

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
+import msgspec
 import numpy as np
 
 from guard_core.costs import HAS_RESULT, SYSTEM, USER
 from guard_core.events import Event, TextPart
-from guard_core.facts.instructions import MOST_RULE_CHARS, kind_of, says_something, sentences
+from guard_core.facts.instructions import MOST_RULE_CHARS, RULE, kind_of, says_something, sentences
 from guard_core.facts.lanes import Snippet
 from guard_core.facts.todos import Todos, todo_events
+from guard_core.facts.withdrawals import taken_back
 from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
 from guard_core.quoting import normalised, width
@@ -49,23 +50,30 @@ def events_to_read(ledger: Ledger) -> Ints:
 
 
 def instructions(session: Session, events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
-    """The rules and requests of the system prompt and of these messages, each once, in their order. Those of the system
-    prompt are of event -1."""
-    return tuple(islice(_instructions(session, events), MOST_INSTRUCTIONS))
+    """The rules and requests of the system prompt and of these messages, each once, in their order, with the message of
+    the user that took a rule back for good. Those of the system prompt are of event -1."""
+    found: dict[str, Snippet] = {}
+    for index, sentence, of_user in _sentences(session, events):
+        if of_user:
+            in_force = {one.text: key for key, one in found.items() if one.kind == RULE and one.withdrawn_by < 0}
+            for rule in taken_back(sentence, in_force):
+                found[in_force[rule]] = msgspec.structs.replace(found[in_force[rule]], withdrawn_by=index)
+        kind = kind_of(sentence, of_user=of_user)
+        if not kind or width(sentence) < SHORTEST or not says_something(sentence):
+            continue
+        if (key := normalised(sentence)) in found:  # stated again, it holds again
+            found[key] = msgspec.structs.replace(found[key], withdrawn_by=-1)
+        elif len(found) < MOST_INSTRUCTIONS:
+            found[key] = Snippet(kind, sentence, index)
+    return tuple(found.values())
 
 
-def _instructions(session: Session, events: Iterable[tuple[int, Event]]) -> Iterator[Snippet]:
-    seen: set[str] = set()
+def _sentences(session: Session, events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, str, bool]]:
+    """The sentences of the system prompt, of event -1, and of messages: is each a user's own words."""
     log = ((index, event.parts, event.starts_turn()) for index, event in events)
     for index, parts, of_user in ((-1, session.system or (), False), *log):
         for sentence in sentences(parts):
-            text = " ".join(sentence.split())
-            kind = kind_of(text, of_user=of_user)
-            if not kind or width(text) < SHORTEST or not says_something(text):
-                continue
-            if (key := normalised(text)) not in seen:
-                seen.add(key)
-                yield Snippet(kind, text, index)
+            yield index, " ".join(sentence.split()), of_user
 
 
 def details(events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:

@@ -33,14 +33,19 @@ def withdraws(event: Event, rule: str) -> bool:
 
 def takes_back(said: str, rule: str) -> bool:
     """Says a sentence of the user, in the words of a rule, that it no longer holds, or its opposite."""
+    return bool(taken_back(said, (rule,)))
+
+
+def taken_back(said: str, rules: Iterable[str]) -> list[str]:
+    """The rules that a sentence of the user takes back."""
     if len(said) > LONGEST_RULE or said.rstrip().endswith(("?", "？")) or _FOR_ONCE.search(said):
-        return False
-    return reverses(said, rule) and (revokes(said) or _is_about(said, rule))
+        return []
+    return [rule for rule in rules if reverses(said, rule) and (revokes(said) or _is_about(said, rule))]
 
 
 def only_lifts(said: str, rules: Iterable[str]) -> bool:
     """Does a sentence take back one of these rules and ask for nothing: "you may touch the tests again"."""
-    return permits(said) and any(takes_back(said, rule) for rule in rules)
+    return permits(said) and bool(taken_back(said, rules))
 
 
 def _is_about(said: str, rule: str) -> bool:

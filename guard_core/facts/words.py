@@ -54,8 +54,8 @@ METHOD = (
         "Words are compared, not meaning. Synonyms are not recognised and count as gone. A sentence that lifts an "
         "instruction does not say it where its words show so in English, German, French, Spanish, Chinese, Japanese or "
         "Korean (is allowed, no longer required), nor does one that reverses it in English (do not run for run, "
-        "run for do not run), even with its words behind the negation; any other negated sentence counts as the same. Of a sentence that gives several "
-        "instructions, or has an exception, each must be found, "
+        "run for do not run), even with its words behind the negation; any other negated sentence counts as the same. "
+        "Of a sentence that gives several instructions, or has an exception, each must be found, "
         "as far as they are joined by words such as and, but, never or unless, in the European languages listed "
         "below. Where a summary is in another language or script than a sentence, its words cannot be compared: the "
         "sentence is perhaps translated. "
@@ -63,9 +63,9 @@ METHOD = (
         "Spanish, Portuguese, Italian, Dutch, Polish, Russian, Arabic, Chinese, Japanese and Korean; others, and those "
         "of fewer than "
         f"{LEAST_WORDS} content words, are not listed. The model's own "
-        "messages are searched for quotations only. Whether an instruction still applies is not judged here: a summary "
-        "may quote one and say it was cancelled. Findings name no rule as lost that a later message of the user took "
-        "back before it was gone, where the same words show so.",
+        "messages are searched for quotations only. A rule that a later sentence of the user takes back, where the "
+        "same words show so, is withdrawn from then on, and not lost. Whether other instructions still apply is not "
+        "judged.",
     ),
 )
 
@@ -93,6 +93,9 @@ def change_words(change: SnippetChange, steps: int) -> str:
 
 def outcome_words(lane: Lane) -> str:
     """What became of a snippet by the last request, as a clause without its subject."""
+    if lane.withdrawn_at >= 0:
+        words = f"withdrawn with message {lane.snippet.withdrawn_by + 1:,} ({at_step(lane.withdrawn_at)})"
+        return ", ".join((*(change_words(change, lane.steps) for change in lane.losses[-1:]), words))
     if not lane.changes:
         return "in no request as whole words"
     if lane.lost is not None:
@@ -161,10 +164,18 @@ def _fallen(facts: Facts) -> str:
 
 def summary_words(lanes: tuple[Lane, ...]) -> str:
     """Of how many instructions the last request has the words, how many it has in other words, and how many were lost,
-    in one sentence."""
+    in one sentence; in another one how many the user took back."""
     rules = [lane for lane in lanes if lane.snippet.kind in (RULE, REQUEST)]
     if not rules:
         return "No sentence of a user or of the system prompt was recognised as an instruction."
+    in_force = [lane for lane in rules if lane.withdrawn_at < 0]
+    withdrawn = len(rules) - len(in_force)
+    taken_back = f"{counted(withdrawn, 'rule')} {'was' if withdrawn == 1 else 'were'} withdrawn by the user."
+    return " ".join((*([_held_words(in_force)] if in_force else []), *([taken_back] if withdrawn else [])))
+
+
+def _held_words(rules: list[Lane]) -> str:
+    """What the last request has of instructions that nobody took back."""
     lost = [lane for lane in rules if lane.lost is not None and lane.last_state is SnippetState.GONE]
     unknown, translated = (
         sum(lane.last_state is state for lane in rules) for state in (SnippetState.UNKNOWN, SnippetState.TRANSLATED)

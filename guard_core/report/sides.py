@@ -13,7 +13,7 @@ from guard_core.bridge import Bridge, recorded_bridge, replayed_bridge
 from guard_core.counts import MODELLED, RECORDED, CountedCompaction
 from guard_core.decimation import kept_steps
 from guard_core.events import part_text, utf8_bytes
-from guard_core.facts.lanes import HELD, UNSURE, Lane, Search, SnippetState, places_of, worst_first
+from guard_core.facts.lanes import HELD, UNSURE, WITHDRAWN, Lane, Search, SnippetState, places_of, worst_first
 from guard_core.facts.proposals import events_to_read, instructions
 from guard_core.facts.words import blind_words, outcome_words, summary_words
 from guard_core.findings import Facts
@@ -348,15 +348,13 @@ def _costs(costs: CallCosts) -> doc.ReportCosts:
 
 
 def _facts(lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
-    states = [lane.last_state for lane in lanes]
+    holding = [lane for lane in lanes if lane.withdrawn_at < 0]
     return doc.FactsLost(
         sentence=" ".join(filter(None, (summary_words(lanes), blind))),
         instructions=len(lanes),
-        held=sum(lane.last_state in HELD and lane.fell_at < 0 for lane in lanes),
-        lost=sum(
-            state is SnippetState.GONE and lane.lost is not None for lane, state in zip(lanes, states, strict=True)
-        ),
-        unknown=sum(lane.last_state in UNSURE or lane.fell_at >= 0 for lane in lanes),
+        held=sum(lane.last_state in HELD and lane.fell_at < 0 for lane in holding),
+        lost=sum(lane.last_state is SnippetState.GONE and lane.lost is not None for lane in holding),
+        unknown=sum(lane.last_state in UNSURE or lane.fell_at >= 0 for lane in holding),
         listed=tuple(map(_fact, worst_first(lanes)[:MOST_FACTS])),
     )
 
@@ -367,7 +365,7 @@ def _fact(lane: Lane) -> doc.Fact:
         kind=lane.snippet.kind,
         text=lane.snippet.text,
         message=lane.snippet.event,
-        state=lane.last_state.name.lower(),
+        state=lane.last_state.name.lower() if lane.withdrawn_at < 0 else WITHDRAWN,
         lost_at=-1 if lost is None else lost.step,
         compaction=-1 if lost is None else lost.compaction,
         outcome=outcome_words(lane),

@@ -50,7 +50,8 @@ def changes_of(page: Frame, item: PageCompaction) -> FactChanges:
     ledger, requests = page.analysis.ledger, last_requests(page.analysis.ledger, item.at)
     wanted = [*todo_events(ledger, item.at).tolist(), *requests]
     open_now = open_work(convert.load_messages(page.row, wanted), item.at, requests)
-    said = [snippet for snippet in instructions_of(page.row, page.analysis) if snippet.event < item.at]
+    stated = (snippet for snippet in instructions_of(page.row, page.analysis) if snippet.event < item.at)
+    said = [snippet for snippet in stated if not 0 <= snippet.withdrawn_by < item.at]
     search = search_for(page.row, page.analysis, item.side, (*open_now, *said))
     epoch = item.place if item.recorded else -1
     rows = crossings(search, Views(item.before, epoch - 1 if item.recorded else -1, item.sent, item.after, epoch))

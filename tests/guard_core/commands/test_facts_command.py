@@ -33,6 +33,22 @@ def test_it_prints_what_was_lost_and_how_it_is_measured(lost, capsys):
     assert "it agrees with 50 of 50" in text
 
 
+def test_a_rule_that_the_user_took_back_is_shown_as_withdrawn_and_not_as_lost(tmp_path, capsys):
+    events = [user(RULE), *(model(f"working on it, part {step}") for step in range(6))]
+    events[2] = user("You may rename the column tenant in the billing tables again.")
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in (1, 3, 4, 5, 6))
+    path = tmp_path / "withdrawn.json"
+    path.write_bytes(native.write(session(*events, calls=calls, compactions=(compaction(4, summary="Half."),))))
+    assert main(["facts", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "1 rule was withdrawn by the user." in text
+    assert f'rule: "{RULE}" (message 1): withdrawn with message 3 (step 2).' in text
+    assert "lost" not in text.partition("Verbatim:")[0]
+    assert main(["facts", str(path), "--json"]) == 0
+    (lane,) = json.loads(capsys.readouterr().out)["sessions"][0]["lanes"]
+    assert (lane["lost"], lane["withdrawn"]) == (None, {"step": 1, "message": 2})
+
+
 def test_a_compaction_whose_removals_are_not_in_the_file_is_named(tmp_path, capsys):
     """A copy of the history after it is all there is, so that every request seems to hold everything."""
     calls = tuple(ModelCall(step + 1, step + 1, 1_000) for step in range(6))

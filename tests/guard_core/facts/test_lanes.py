@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from guard_core.checker import check
 from guard_core.facts.lanes import Search, Snippet, SnippetState, places_of, worst_first
+from guard_core.facts.proposals import instructions
 from guard_core.facts.words import blind_words, outcome_words, read_again_words, summary_words
 from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.outcomes.sent import SentRequests
@@ -383,3 +384,17 @@ def test_an_instruction_behind_a_negation_in_a_summary_is_not_quoted_there():
     for said, is_denied in (("Do not migrate the database.", True), ("It is to migrate the database.", False)):
         assert ask.is_denied(said) == is_denied
         assert ask.is_in_other_words(said) != is_denied
+
+
+def test_a_rule_is_withdrawn_from_the_message_on_that_takes_it_back_and_lost_only_before_it():
+    events = [user(RULE), *(model("working on it") for _ in range(6))]
+    events[4] = user("You may rename the column tenant in the billing tables again.")
+    calls = tuple(ModelCall(at, at, 1_000 + 100 * at) for at in (1, 2, 3, 5, 6))
+    built = session(*events, calls=calls, compactions=(compaction(3, summary="Half is done."),))
+    (snippet,) = instructions(built, enumerate(built.events))
+    assert snippet.withdrawn_by == 4
+    (lane,) = search(built, snippet).lanes()
+    assert (lane.withdrawn_at, lane.lost, [change.step for change in lane.losses]) == (3, None, [2])
+    assert outcome_words(lane) == "lost at step 3 (compaction 1), withdrawn with message 5 (step 4)"
+    again = replace(built, events=(*events[:5], user(RULE), events[6]))
+    assert [one.withdrawn_by for one in instructions(again, enumerate(again.events))] == [-1]

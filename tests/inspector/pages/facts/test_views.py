@@ -40,6 +40,13 @@ def test_it_says_which_instruction_was_lost_at_which_compaction(client, lost):
     assert re.search(rf"{RULE}\. +rule, +message 1 +gone +2 +step +3 +\( compaction 1 \)", text)
 
 
+def test_a_rule_that_the_user_took_back_is_withdrawn_and_not_gone(client, store):
+    lifted = user("You may rename the column tenant in the billing tables again.")
+    text = page(client, store(talk(compaction(4, summary="Half is done."), after={2: lifted})))
+    assert "1 rule was withdrawn by the user." in text
+    assert re.search(rf"{RULE}\. +rule, +message 1 +withdrawn ", text)
+
+
 def test_its_links_lead_to_the_compaction_and_the_last_request_with_it(client, lost):
     content = client.get(reverse("session_facts", args=[lost.pk])).content.decode()
     assert reverse("compaction", args=[lost.pk, 1]) in content
