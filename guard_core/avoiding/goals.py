@@ -31,6 +31,7 @@ GOALS = {
     "counted_over": FITS,
     "near_miss": HAS_ROOM,
     "request_lost": KEEPS,
+    "part_lost": KEEPS,
     "rule_lost": KEEPS_RULES,
     "earlier_rule_lost": KEEPS_EARLIER,
     "loop": LASTS,
@@ -108,7 +109,11 @@ def _kept(goal: Goal, case: Case) -> list[tuple[int, Sequence[int]]]:
     if goal.kind == KEEPS_EARLIER:
         return [(item.message, item.rule.events) for item in requests.earlier_losses(case.facts)]
     words = (words for words in case.facts.words or () if words.message == goal.message)
-    return [(item.message, item.rule.events) for some in words for item in requests.rule_losses(case.facts, some)]
+    return [
+        (item.message, item.rule.events)
+        for some in words
+        for item in requests.losses_in_turn(case.facts, some, some.rules)
+    ]
 
 
 def _stay(case: Case, kept: Sequence[tuple[int, Sequence[int]]], in_turn: bool) -> bool:

@@ -105,6 +105,13 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "come {could_wait} call(s) later, at step {first_over:place}",
         "and {tight} call(s) without room for an answer of {answer} tokens",
     ),
+    "part_lost": (
+        "(message {message:place}), ",
+        "left the context at step {step:place} (",
+        "(compaction {compaction:place})",
+        "up to step {last:place}, the end",
+        "for {count:others} more sentence(s)",
+    ),
     "rule_lost": (
         _IN_NO_REQUEST,
         "(message {message:place}) left the context at step {step:place} (",
@@ -326,6 +333,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "missing from the request of step {first_absent:place}.",
         "missing from the requests of steps {first_absent:place} to {last_absent:place}.",
     ),
+    "part_lost": ("left the context at step {step:place};",),
     "rule_lost": ("left the context at step {step:place};",),
     "earlier_rule_lost": ("left the context at step {step:place};",),
     "grown": ("compaction {compaction:place} ", ": {before} to {after} tokens at step {step:place}"),

@@ -27,7 +27,15 @@ from guard_core.checker.shared import (
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, spoken, step_of
 from guard_core.estimation.baselines import count_changes
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, ToolCallPart, ToolResultPart, part_text
-from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn, says_something
+from guard_core.facts.instructions import (
+    REQUEST,
+    RULE,
+    directs,
+    is_universal,
+    kind_of,
+    outlasts_its_turn,
+    says_something,
+)
 from guard_core.facts.lifting import permits
 from guard_core.facts.texts import (
     common_words,
@@ -439,24 +447,58 @@ def _removals(story: Story, message: int) -> list[int]:
     ]
 
 
-def rule_lost(story: Story, finding: Finding) -> None:
-    """The rules of a message are searched in every later request of its turn."""
+def part_lost(story: Story, finding: Finding) -> None:
+    """The sentences of a message that ask for something are searched in every later request of its turn."""
     message = number(finding, "message")
+    wishes = [
+        one
+        for one in dict.fromkeys(_sentences_of(story, message))
+        if kind_of(one, of_user=True) == REQUEST and says_something(one) and _weight(one) >= _SHORTEST_QUOTE
+    ]
+    removals, later = _removals(story, message), _rest_of_turn(story, message)
+    lost = _lost_from(story, later, [(one, _without_courtesy(one)) for one in wishes])
+    if not 0 < len(lost) < len(wishes):
+        raise Wrong("a later request of the turn has each of its sentences, or may have it, or none has any")
+    step, part = min(lost, key=lambda item: item[0])
+    if not part.startswith(str(number(finding, "quote"))) or not number(finding, "quote"):
+        raise Wrong("that is not the sentence that was lost first")
+    agree(finding, is_whole=finding.numbers["quote"] == part, last=later[-1])
+    _says_how_much(finding, part)
+    same("count", finding.count, len(lost))
+    same("compaction", number(finding, "compaction"), [i for i in removals if story.first_call_after(i) <= step][-1])
+    same("step", finding.step, step)
+
+
+def _rest_of_turn(story: Story, message: int) -> list[int]:
+    """The steps of a message's turn from the first on that a compaction left without it."""
     removals = _removals(story, message)
     if not removals:
         raise Wrong("no compaction removed the message in the middle of its turn")
     turn = [step for step in range(len(story.sent)) if story.task_of(step) == message]
-    later = [step for step in turn if step >= story.first_call_after(removals[0])]
+    return [step for step in turn if step >= story.first_call_after(removals[0])]
+
+
+def _lost_from(story: Story, later: list[int], said: list[tuple[str, str]]) -> list[tuple[int, str]]:
+    """The sentences, each with the words that it is looked for by, that the last of some requests have not, with the
+    first of these."""
+    lost = []
+    for sentence, words in said:
+        silent = later[:]
+        while silent and not _tells(story, silent[-1], sentence, words):
+            silent.pop()
+        lost += [(later[len(silent)], sentence)] if len(silent) < len(later) else []
+    return lost
+
+
+def rule_lost(story: Story, finding: Finding) -> None:
+    """The rules of a message are searched in every later request of its turn."""
+    message = number(finding, "message")
+    removals, later = _removals(story, message), _rest_of_turn(story, message)
     said = _sentences_of(story, message)
     if not any(one and _rule_in(one) != one and not _lifts_before(said[:at], one) for at, one in enumerate(said)):
         raise Wrong("the message asks for nothing besides its rules")
-    lost: list[tuple[int, str]] = []
-    for rule in rules_of(story, message):
-        silent = later[:]
-        while silent and not _tells(story, silent[-1], rule):
-            silent.pop()
-        absent = later[len(silent) :]
-        lost += [(absent[0], rule)] if absent and not is_withdrawn(story, message, rule, absent[0]) else []
+    lost = _lost_from(story, later, [(rule, rule) for rule in rules_of(story, message)])
+    lost = [(step, rule) for step, rule in lost if not is_withdrawn(story, message, rule, step)]
     if not lost:
         raise Wrong("a later request of the turn has each of its rules, or may have it")
     step, rule = min(lost, key=lambda item: item[0])
@@ -625,10 +667,10 @@ def is_withdrawn(story: Story, message: int, rule: str, step: int) -> bool:
     return any(event.starts_turn() and withdraws(event, rule) for event in since)
 
 
-def _tells(story: Story, step: int, rule: str) -> bool:
+def _tells(story: Story, step: int, rule: str, words: str = "") -> bool:
     """May a request have a rule: a message quotes it, or what the compaction before it put in says it in other words,
     in another script, or cannot be read."""
-    plain = rule.strip(END_MARKS)
+    plain = (words or rule).strip(END_MARKS)
     place = story.places[step]
     if story.says(step, plain) or place in _unread(story, plain):
         return True
@@ -1215,6 +1257,7 @@ RECORDED: dict[str, Callable[..., None]] = {
         needless,
         needed,
         request_lost,
+        part_lost,
         rule_lost,
         earlier_rule_lost,
         todo_lost,

@@ -76,6 +76,7 @@ _OF_BOTH: tuple[Check, ...] = (
     gaps.counted_in_characters,
 )
 _OF_RECORDINGS: tuple[Check, ...] = (
+    requests.lost_parts,
     requests.lost_rules,
     requests.lost_earlier_rules,
     todos.lost_todos,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from guard_core.counts import CountedCompaction, counted_compactions
 from guard_core.events import Event, TextPart, part_text
-from guard_core.facts.instructions import RULE, directs, kind_of, says_something, sentences
+from guard_core.facts.instructions import REQUEST, RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.lifting import permits
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.facts.todos import Todo, all_todo_events, open_at
@@ -35,6 +35,7 @@ PASSAGE_CHARS = 24  # ours: the shortest clause of a request whose repetition is
 MOST_PASSAGES = 20  # clauses of one request that are looked for in summaries: as many at its beginning as at its end
 MOST_TODOS = 10  # of one list, the first open ones: as costly
 MOST_RULES = 5  # of one request that are looked for, the first ones: as costly
+MOST_PARTS = 5  # things that one request asks for that are looked for: as costly
 FIRST_WORDS = ""  # the key of a message's first words; those of its rules are the rules
 MOST_REQUESTS = 20  # looked for in one session: each costs a pass over all its texts
 MOST_PLACES = 500  # words found more often than this are not quotations
@@ -61,9 +62,10 @@ _END = ".,;:!?… 。，；：！？、"  # what ends words, and is left away wh
 
 
 class RuleWords(msgspec.Struct, frozen=True):
-    """What a message of the user states as a rule, the events of the log that quote it, its own message too, and the
-    compactions behind it whose messages quote it, paraphrase it, or may say it in another script or language.
-    `withdrawn_by` is the first later message of the user that takes it back, -1: none that is known to."""
+    """What a message of the user states as a rule, or one of several things that it asks for: the events of the log
+    that quote it, its own message too, and the compactions behind it whose messages quote it, paraphrase it, or may say
+    it in another script or language. `withdrawn_by` is the first later message of the user that takes a rule back, -1:
+    none that is known to."""
 
     text: str
     events: tuple[int, ...]
@@ -93,6 +95,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     of those that repeat only what it states as a rule, and nothing of what it asks for. `restated` are the compactions
     of its turn without quotation or passage whose messages may say each of its sentences in other words
     (`facts.texts.restates`), or all of it in another script or language (`may_translate`).
+    `parts` are the sentences that ask for something, of a message with several.
     `continued_by` are the later messages that only say to go on with it: their turns count as part of its own.
     `rules` are its first rules, but for those that the system prompt has, too. Of a message that only a compaction of a
     later turn took away nothing else is looked up, and `quote` is empty. So it is for `todos` that a compaction took
@@ -110,6 +113,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     asks: bool = True  # is something asked for besides these rules
     todos: tuple[TodoWords, ...] = ()
     continued_by: tuple[int, ...] = ()
+    parts: tuple[RuleWords, ...] = ()
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
@@ -125,20 +129,25 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
     words = {index: asked for index, asked in words.items() if index not in lifting}
     texts = {index: _own_text(begun[index]) for index in {*words, *removed_later(session, ledger, tasks)}}
     rules = _rules_in(session, texts, words)
+    parts = {index: _parts_of(texts[index]) for index in words}
     quotes = {(message, FIRST_WORDS): _spoken(quotation(text)) for message, text in words.items()}
+    quotes |= {(message, part): _spoken(part.rstrip(_END)) for message, asked in parts.items() for part in asked}
     quotes |= {(message, rule): readings(rule.rstrip(_END)) for message, said in rules.items() for rule in said}
     quotes |= {(todo.message, todo.text): readings(todo.text.rstrip(_END)) for said in todos for todo in said}
     quoted_in, withdrawn_by = _places(quotes, rules, read)
     requests = [_todo_words(session, said, quoted_in) for said in todos]
     for message in sorted({*words, *rules}):
-        own = tuple(
-            RuleWords(
-                rule,
-                tuple(quoted_in[message, rule]),
-                _saying(session, _behind(session, message), rule),
-                withdrawn_by[message, rule],
+        own, asked = (
+            tuple(
+                RuleWords(
+                    one,
+                    tuple(quoted_in[message, one]),
+                    _saying(session, _behind(session, message), one),
+                    withdrawn_by.get((message, one), -1),
+                )
+                for one in said.get(message, ())
             )
-            for rule in rules.get(message, ())
+            for said in (rules, parts)
         )
         later = tuple(index for index, task in continuing.items() if task == message)
         if message not in words:
@@ -148,7 +157,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
         if len(places) <= MOST_PLACES:
             in_turn = _compactions_of_turn(session, ledger, tasks == message, message)
             found = _found(session, message, begun[message], text, tuple(places), in_turn)
-            requests.append(msgspec.structs.replace(found, rules=own, continued_by=later))
+            requests.append(msgspec.structs.replace(found, rules=own, continued_by=later, parts=asked))
     return tuple(sorted(requests, key=lambda item: item.message))
 
 
@@ -311,6 +320,15 @@ def _rules_of(text: str) -> list[str]:
     stated = ((place, _rule_in(sentence)) for place, sentence in enumerate(said))
     rules = (rule for place, rule in stated if rule and not any(takes_back(one, rule) for one in said[place + 1 :]))
     return [rule for rule in dict.fromkeys(rules) if width(rule) >= SHORTEST and says_something(rule)][:MOST_RULES]
+
+
+def _parts_of(text: str) -> list[str]:
+    """The sentences of a user's words that ask for something, if there are several; none of more than MOST_PARTS, for
+    then they are most likely a document."""
+    said = dict.fromkeys(" ".join(sentence.split()) for sentence in sentences((TextPart(text),)))
+    asked = [one for one in said if kind_of(one, of_user=True) == REQUEST and says_something(one)]
+    asked = [one for one in asked if width(one) >= SHORTEST]
+    return asked if 1 < len(asked) <= MOST_PARTS else []
 
 
 def _rule_in(sentence: str) -> str:

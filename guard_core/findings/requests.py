@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -51,17 +51,52 @@ def lost_rules(case: Case) -> list[Finding]:
     return [item for words in with_rules if (item := _rules_lost(case.facts, words)) is not None]
 
 
+def lost_parts(case: Case) -> list[Finding]:
+    """Requests that ask for several things, of which a compaction took one out of the context, while another stayed."""
+    if not case.is_recorded:
+        return []
+    several = (item for item in case.facts.words or () if item.parts and _removals(case.facts, item))
+    return [item for words in several if (item := _part_lost(case.facts, words)) is not None]
+
+
+def _part_lost(facts: Facts, words: RequestWords) -> Finding | None:
+    """The parts of a request that later requests of its turn do not have, up to its end; None where there is none, or
+    where the request is lost with them."""
+    if _recorded(facts, words).severity == WARNING:
+        return None
+    lost = losses_in_turn(facts, words, words.parts)
+    if not 0 < len(lost) < len(words.parts):
+        return None
+    step, part = min(((item.step, item.rule) for item in lost), key=itemgetter(0))
+    by = [item for item in _removals(facts, words) if item.step <= step][-1]
+    quote = shortened(part.text, RULE_CHARS)
+    numbers: dict[str, Any] = {
+        "message": words.message,
+        "quote": quote,
+        "is_whole": quote == part.text,
+        "compaction": by.compaction,
+        "last": int(np.flatnonzero(facts.tasks == words.message)[-1]),
+    }
+    cut = "" if numbers["is_whole"] else " …"
+    more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more sentence')} of that message."
+    sentence = (
+        f'Of your request (message {words.message + 1:,}), "{quote}{cut}" left the context at {at_step(step)} '
+        f"({compactions_words([by.compaction])}), while another part stayed: up to {at_step(numbers['last'])}, the end "
+        f"of that turn, no request quotes it, and no summary paraphrases {_all_of(part.text)}.{more}"
+    )
+    return Finding("part_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
+
+
 def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
     """The rules of a request that later requests of its turn do not have, up to its end; None where there is none, or
     where the request is lost with them."""
     if _recorded(facts, words).severity == WARNING:
         return None
-    lost = rule_losses(facts, words)
+    lost = losses_in_turn(facts, words, words.rules)
     if not lost:
         return None
     step, rule = min(((item.step, item.rule) for item in lost), key=itemgetter(0))
-    removals = _removals(facts, words)
-    by = [item for item in removals if item.step <= step][-1]
+    by = [item for item in _removals(facts, words) if item.step <= step][-1]
     numbers: dict[str, Any] = {
         "message": words.message,
         "rule": shortened(rule.text, RULE_CHARS),
@@ -85,7 +120,8 @@ def _all_of(rule: str) -> str:
 
 
 class RuleLoss(NamedTuple):
-    """A rule of a message that no request has from a step on, and the compaction of a later turn that took it away."""
+    """A rule or a part of a message that no request has from a step on, and the compaction of a later turn that took it
+    away."""
 
     message: int
     rule: RuleWords
@@ -93,16 +129,16 @@ class RuleLoss(NamedTuple):
     removal: Removal | None = None
 
 
-def rule_losses(facts: Facts, words: RequestWords) -> list[RuleLoss]:
-    """The rules of a request that no request of its turn has from a compaction, or later, up to its end, but for those
-    that the user had taken back by then."""
+def losses_in_turn(facts: Facts, words: RequestWords, said: Iterable[RuleWords]) -> list[RuleLoss]:
+    """What a request says, its rules or its parts, that no request of its turn has from a compaction, or later, up to
+    its end, but for the rules that the user had taken back by then."""
     in_turn = np.flatnonzero(facts.tasks == words.message)
     in_turn = in_turn[in_turn >= _removals(facts, words)[0].step]
     lost = []
-    for rule in words.rules:
+    for rule in said:
         present, unread = presence(facts, rule)
-        said = present | np.isin(facts.ledger.steps["epoch"], list(unread))
-        known = in_turn[said[in_turn]]
+        is_said = present | np.isin(facts.ledger.steps["epoch"], list(unread))
+        known = in_turn[is_said[in_turn]]
         absent = in_turn[in_turn > known[-1]] if len(known) else in_turn
         if len(absent) and rule.holds_at(int(facts.ledger.steps["at"][absent[0]])):
             lost.append(RuleLoss(words.message, rule, int(absent[0])))

@@ -279,10 +279,11 @@ def _request(case: Case, finding: Finding) -> str:
 
 
 def _rule(case: Case, finding: Finding) -> str:
-    is_earlier = finding.kind == "earlier_rule_lost"
-    numbers, words = finding.numbers, str(finding.numbers["rule"])
+    is_earlier, is_part = (finding.kind == kind for kind in ("earlier_rule_lost", "part_lost"))
+    numbers, words = finding.numbers, str(finding.numbers["quote" if is_part else "rule"])
+    whose = "of your request, " if is_part else f"your {'earlier ' if is_earlier else ''}rule "
     sentence = (
-        f'{_head(case)}your {"earlier " if is_earlier else ""}rule "{{}}" left the context at {at_step(finding.step)}; '
+        f'{_head(case)}{whose}"{{}}" left the context at {at_step(finding.step)}; '
         f"no later request{'' if is_earlier else ' of the turn'} quotes it."
     )
     whole = sentence.format(words if numbers["is_whole"] else f"{words} …")
@@ -550,6 +551,7 @@ _ORDER: dict[str, Wording] = {
     "summary_not_kept": _not_kept,
     "empty_summary": _empty,
     "request_lost": _request,
+    "part_lost": _rule,
     "rule_lost": _rule,
     "earlier_rule_lost": _rule,
     "usage_repeated": _repeated,

@@ -16,7 +16,7 @@ from inspector.replays.avoiding import answers_at_hand
 SHOWN_PRICES = 3  # compactions whose price is on the overview
 SHOWN_ANSWERS = 3  # findings whose remedies are on it
 SHOWN_LOSSES = 3  # lost requests and rules on it
-LOST = ("request_lost", "rule_lost", "earlier_rule_lost", "todo_lost")
+LOST = ("request_lost", "part_lost", "rule_lost", "earlier_rule_lost", "todo_lost")
 
 
 def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:

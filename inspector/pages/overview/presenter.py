@@ -37,7 +37,7 @@ from inspector.replays.choice import Choice
 
 SHOWN_FINDINGS = 30
 # Findings that the facts page has more of, and the numbers of theirs that have the words.
-LOSSES = ("request_lost", "rule_lost", "earlier_rule_lost", "todo_lost", "tail_lost")
+LOSSES = ("request_lost", "part_lost", "rule_lost", "earlier_rule_lost", "todo_lost", "tail_lost")
 WORDS = ("quote", "rule", "todo")
 SHOWN_DECISIONS = 10  # steps at which one side compacts and the other does not
 FIRST_FINDINGS = 8  # of them that are unfolded

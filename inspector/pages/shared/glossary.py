@@ -125,6 +125,7 @@ FINDINGS = {
     "counted_over": "The agent itself counted more than the window before it compacted.",
     "no_fit": "What every request holds is over the threshold by itself: no compaction can help.",
     "near_miss": "A request above 90 % of the window that was not compacted.",
+    "part_lost": "A compaction took one of several things that the user asked for out of the context, not all.",
     "rule_lost": "A compaction took a rule of the user's out of the context, and no later call of the turn has it.",
     "todo_lost": "A compaction took an open todo of the agent out of the context, and no call since has it.",
     "earlier_rule_lost": "A compaction took a rule of an earlier turn out of the context, and no call since has it.",

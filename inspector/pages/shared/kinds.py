@@ -13,6 +13,7 @@ KINDS = {
     "no_fit": "nothing fits the window",
     "near_miss": "near miss",
     "request_lost": "request lost",
+    "part_lost": "part of a request lost",
     "rule_lost": "rule lost",
     "earlier_rule_lost": "earlier rule lost",
     "todo_lost": "open todo lost",

@@ -385,6 +385,15 @@ def recordings() -> Iterator[tuple[str, Session]]:
         "rule lost",
         with_rules(exchange(20, tokens=_falling_at(5), compactions=(compaction(5, f"The task: {WORDS}."),))),
     )
+    yield (
+        "part of a request lost",
+        exchange(
+            20,
+            tokens=_falling_at(5),
+            compactions=(compaction(5, "The task: fix the flaky test of the lexer."),),
+            words="Fix the flaky test of the lexer. Update the manual of the importer. Rename the column tenant.",
+        ),
+    )
     yield "continued request lost", continued()
     yield "rules of an earlier turn lost", with_earlier_rules()
     yield "todos lost", with_todos()

@@ -116,7 +116,16 @@ def test_a_wrong_number_of_further_ones_is_caught(recorded, replayed):
                 if not check(claims.session, [lie], claims.window, trace=claims.trace):
                     believed.append(finding.kind)
     assert tried == {
-        *("grown", "inline_data", "rule_lost", "earlier_rule_lost", "todo_lost", "silent_truncation", "still_over"),
+        *(
+            "grown",
+            "inline_data",
+            "part_lost",
+            "rule_lost",
+            "earlier_rule_lost",
+            "todo_lost",
+            "silent_truncation",
+            "still_over",
+        ),
         "summary_not_kept",
     }
     assert believed == []

@@ -482,6 +482,50 @@ def test_a_summary_that_demands_what_a_rule_forbids_does_not_keep_the_rule():
     assert not rules_lost(talk(compaction(3, summary=f'"{PORT}" Next: tests, no migrating of the database.'), ask=ask))
 
 
+FIX, UPDATE = "Fix the flaky parser test.", "Then update the manual of the importer."
+
+
+def parts_lost(built):
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+    return [item for item in claims if item.kind == "part_lost"]
+
+
+def test_of_two_requests_in_one_message_the_one_that_a_summary_drops_is_named():
+    built = talk(compaction(3, summary=f'The user: "{FIX}" Half is done.'), ask=f"{FIX} {UPDATE}")
+    (finding,) = parts_lost(built)
+    assert (finding.severity, finding.step, finding.count) == ("warning", 2, 1)
+    assert finding.sentence == (
+        f'Of your request (message 1), "{UPDATE}" left the context at step 3 (compaction 1), while another part '
+        "stayed: up to step 6, the end of that turn, no request quotes it, and no summary paraphrases it."
+    )
+    facts = Facts.of(built)
+    assert recorded_verdict(facts, recorded_findings(facts)).sentence == (
+        '1 compaction; of your request, "Then update the manual of …" left the context at step 3; no later request of '
+        "the turn quotes it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("summary", "after"),
+    [
+        (f'"{FIX}" Half is done.', {4: model(f"Next: {UPDATE}")}),
+        (f'"{FIX}" Next: the manual of the importer is to be updated.', {}),
+        ("All went well so far.", {}),  # the whole request is lost
+        ("The flaky parser test is being fixed; then the importer's manual gets an update.", {}),
+    ],
+)
+def test_a_part_that_is_said_again_or_lost_with_the_rest_is_no_finding_of_its_own(summary, after):
+    assert parts_lost(talk(compaction(3, summary=summary), after=after, ask=f"{FIX} {UPDATE}")) == []
+
+
+def test_a_document_in_a_message_is_no_list_of_requests():
+    topics = ("ants", "bees", "cats", "dogs", "elks")
+    ask = " ".join([FIX, *(f"Add the chapter on {topic} to the manual." for topic in topics)])
+    assert parts_lost(talk(compaction(3, summary=f'"{FIX}" Half is done.'), ask=ask)) == []
+
+
 PORT = "Please port the importer to the new reader."
 ON_LEGACY, ON_TESTS = "You must never touch the file legacy.py.", "Always run the linter before a commit."
 
