@@ -4,8 +4,8 @@ Which tools those are, and what their arguments are called, is from the agents' 
 from 2.1.16 on `TaskCreate`, whose result has the number that `TaskUpdate` names), Codex (`update_plan`), Gemini CLI and
 LangChain (`write_todos`), OpenCode, Amp, Cursor and Qwen Code, Kimi CLI and Kimi Code (`SetTodoList`, `TodoList`),
 Mistral Vibe and Hermes (`todo`, of which Hermes may merge a part into its list), VS Code, OpenHands, Crush; Roo Code,
-Copilot CLI and goose write theirs as a Markdown checklist. The checklist that Cline adds to the arguments of any tool
-is not followed.
+Copilot CLI and goose write theirs as a Markdown checklist. Cline adds one to the arguments of other tools
+(`task_progress`, docs.cline.bot/features/focus-chain); in calls that it writes as XML in its text it is not followed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,18 @@ CREATE, UPDATE = "TaskCreate", "TaskUpdate"
 TODO_TOOLS = (
     *("TodoWrite", "todowrite", "todo_write", "write_todos", "update_plan", "SetTodoList", "TodoList", "todo", "todos"),
     *("update_todo_list", "update_todo", "todo__todo_write", "manage_todo_list", "task_tracker", CREATE, UPDATE),
+)
+PROGRESS = "task_progress"
+# The tools of Cline that may have it (src/core/prompts/system-prompt/tools): those that only it and its kin have, and
+# those whose names other agents use, too.
+ONLY_PROGRESS_TOOLS = (
+    *("act_mode_respond", "ask_followup_question", "attempt_completion", "list_code_definition_names"),
+    *("plan_mode_respond", "replace_in_file"),
+)
+PROGRESS_TOOLS = (
+    *("access_mcp_resource", "apply_patch", "browser_action", "execute_command", "list_files"),
+    *("load_mcp_documentation", "new_task", "read_file", "search_files", "use_mcp_tool", "use_skill"),
+    *("web_fetch", "web_search", "write_to_file"),
 )
 LONGEST = 400  # characters of a todo that are compared
 _DONE = {"completed", "complete", "done", "cancelled", "canceled", "deleted", "resolved"}
@@ -64,6 +76,8 @@ class Todos:
         for part in event.parts:
             if isinstance(part, ToolCallPart) and part.name in TODO_TOOLS and isinstance(part.arguments, dict):
                 spoken_of += self._take(index, part.name, part.id, part.arguments)
+            elif isinstance(part, ToolCallPart) and isinstance(part.arguments, dict) and PROGRESS in part.arguments:
+                spoken_of += self._take(index, part.name, part.id, {PROGRESS: part.arguments[PROGRESS]})
             elif isinstance(part, ToolResultPart) and (task := self._asked.pop(part.call_id, None)):
                 number = _NUMBER.search(part_text(part))
                 if number and not part.is_error:
@@ -121,15 +135,27 @@ def _with_later(todo: Todo, spoken_of: Sequence[int], place: int) -> Todo:
 
 
 def todo_events(ledger: Ledger, stop: int) -> Ints:
-    """The events before event `stop` that call a todo tool, or answer such a call, the last MOST_TODO_EVENTS."""
-    events = all_todo_events(ledger)
-    return events[events < stop][-MOST_TODO_EVENTS:]
+    """The events before event `stop` that call a todo tool, or answer such a call, the last MOST_TODO_EVENTS, and as
+    many of those that may have a checklist in their arguments."""
+    listing, carrying = (_events_of(ledger, names) for names in (TODO_TOOLS, _carriers(ledger)))
+    last = [events[events < stop][-MOST_TODO_EVENTS:] for events in (listing, carrying)]
+    return np.union1d(*last)
 
 
 def all_todo_events(ledger: Ledger) -> Ints:
-    """All events that call a todo tool, or answer such a call."""
-    of_todos = np.isin(ledger.parts["tool"], [tool_key(name) for name in TODO_TOOLS])
-    rows = of_todos & np.isin(ledger.parts["kind"], (CALL, RESULT))
+    """All events that call a todo tool, or one that may have a checklist in its arguments, or answer such a call."""
+    return _events_of(ledger, (*TODO_TOOLS, *_carriers(ledger)))
+
+
+def _carriers(ledger: Ledger) -> tuple[str, ...]:
+    """The tools whose arguments may have a checklist; none where nothing shows that the agent is one that adds it."""
+    is_of_cline = np.isin(ledger.parts["tool"], [tool_key(name) for name in ONLY_PROGRESS_TOOLS]).any()
+    return (*ONLY_PROGRESS_TOOLS, *PROGRESS_TOOLS) if is_of_cline else ()
+
+
+def _events_of(ledger: Ledger, names: tuple[str, ...]) -> Ints:
+    of_tools = np.isin(ledger.parts["tool"], [tool_key(name) for name in names])
+    rows = of_tools & np.isin(ledger.parts["kind"], (CALL, RESULT))
     events: Ints = np.unique(ledger.parts["event"][rows])
     return events
 

@@ -36,6 +36,21 @@ def test_todos_that_a_summary_drops_are_lost_but_for_those_that_are_done():
     )
 
 
+def test_the_checklist_that_cline_adds_to_the_arguments_of_a_tool_is_followed():
+    built = with_todos()
+    events = [*built.events]
+    listed = f"- [x] Write the parser\n- [ ] {ROLLBACK}\n- [ ] {MANUAL}"
+    events[3] = tool_call("read_file", "t1", path="a.py", task_progress=listed)
+    assert lost(msgspec.structs.replace(built, events=tuple(events))) == []  # another agent's argument of that name
+    events[13] = tool_call("attempt_completion", "t9", result="Done.")
+    (finding,) = lost(msgspec.structs.replace(built, events=tuple(events)))
+    assert (finding.numbers["todo"], finding.count) == (ROLLBACK, 2)
+    events[5] = tool_call("read_file", "t2", path="b.py")  # without it the list is as it was
+    assert lost(msgspec.structs.replace(built, events=tuple(events))) == [finding]
+    events[5] = tool_call("read_file", "t2", path="b.py", task_progress=listed.replace("[ ]", "[x]"))
+    assert lost(msgspec.structs.replace(built, events=tuple(events))) == []
+
+
 @pytest.mark.parametrize(
     ("said", "todos"),
     [
