@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
+from guard_core.checker.plain_words import is_closed, is_long, plainly_lifts
 from guard_core.checker.prices import never_paid
 from guard_core.checker.shared import (
     answer_rooms,
@@ -387,6 +388,9 @@ def _names_what_goes_on(story: Story, finding: Finding, message: int) -> None:
     """Is the message named that began the turn of the loss, where that only says to go on with the one before."""
     begun_by = story.request_of(finding.step)
     agree(finding, continued_by=-1 if begun_by == message else begun_by)
+    between = story.session.events[message + 1 : begun_by + 1] if begun_by != message else ()
+    if any(event.starts_turn() and is_long(event) for event in between):
+        raise Wrong("a message in between says more than to go on")
     if ("only says to go on" in finding.sentence) != (begun_by != message):
         raise Wrong("the message that began the turn only says to go on, or does not, and the sentence says otherwise")
 
@@ -540,6 +544,8 @@ def todo_lost(story: Story, finding: Finding) -> None:
     if not todo.text.startswith(str(number(finding, "todo"))) or not number(finding, "todo"):
         raise Wrong("that is not the todo that was lost first")
     agree(finding, message=todo.message, is_whole=finding.numbers["todo"] == todo.text, later=todo.later)
+    if is_closed(todo.text, story.session.events[: story.recorded(taken).at]):
+        raise Wrong("the agent had closed that todo before the compaction")
     same("count", finding.count, sum(item[:2] == (step, taken) for item in lost))
     if (finding.severity == INFO) != (todo.later >= 0):
         raise Wrong("a loss that a later update may have made up for is a note, and no other one")
@@ -663,8 +669,9 @@ def _rule_in(sentence: str) -> str:
 
 def is_withdrawn(story: Story, message: int, rule: str, step: int) -> bool:
     """Did the user take a rule back between its message and the call of a step."""
-    since = story.session.events[message + 1 : story.session.calls[step].at]
-    return any(event.starts_turn() and withdraws(event, rule) for event in since)
+    since = [event for event in story.session.events[message + 1 : story.session.calls[step].at] if event.starts_turn()]
+    said = [one for event in since for part in event.parts for one in split_sentences(part_text(part))]
+    return any(withdraws(event, rule) for event in since) or any(plainly_lifts(one, rule) for one in said)
 
 
 def _tells(story: Story, step: int, rule: str, words: str = "") -> bool:

@@ -15,10 +15,11 @@ import guard_core.checker
 import guard_core.findings
 from guard_core.checker import check
 from guard_core.checker.own_rule import OWN_RULE
+from guard_core.checker.plain_words import is_closed, is_long, plainly_lifts
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import REPLAYED, rules_lost
 from guard_core.checker.story import ReplayStory
-from guard_core.events import Event, Role, TextPart
+from guard_core.events import Event, Role, TextPart, ToolCallPart
 from guard_core.findings import Finding
 from guard_core.sessions import Session
 from tests.guard_core.checker.cases import Claims, exchanged, lies, of_recording, recordings, replays, ruled
@@ -242,3 +243,55 @@ def test_it_imports_nothing_of_the_finder_but_the_values_of_claims():
         if isinstance(node, ast.ImportFrom)
     }
     assert {name for name in imported if name.startswith("guard_core.findings")} == {"guard_core.findings.claims"}
+    shared = {name.rpartition(".")[2] for name in imported if name.startswith("guard_core.facts.")}
+    said = Path(guard_core.checker.__file__).parents[2].joinpath("ARCHITECTURE.md").read_text()
+    assert shared == set(re.findall(r"`facts\.(\w+)`", guard_core.checker.__doc__))
+    assert {name for name in shared if f"`facts/{name}.py`" not in said} == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_lifted"),
+    [
+        ("You may touch the file legacy.py again.", True),
+        ("Touching is over: the ban is lifted, touch the file legacy.py.", True),
+        ("You may touch the file legacy.py again this time.", False),
+        ("Don't touch the file legacy.py again.", False),
+        ("Read the file legacy.py again.", False),
+    ],
+)
+def test_its_own_test_of_a_lifted_rule_knows_only_plain_words(said, is_lifted):
+    assert plainly_lifts(said, "You must never touch the file legacy.py.") == is_lifted
+
+
+def test_a_lie_about_a_rule_that_was_lifted_a_todo_that_was_closed_and_a_message_that_asks_is_caught(recorded):
+    def reasons(name: str, kind: str, index: int, event: Event) -> str:
+        claims = recorded[name]
+        (finding,) = [item for item in claims.findings if item.kind == kind]
+        events = [*claims.session.events]
+        events[index] = event
+        built = msgspec.structs.replace(claims.session, events=tuple(events))
+        return " ".join(item.reason for item in check(built, [finding], claims.window))
+
+    lifted = Event(Role.USER, (TextPart("You may use four tabs and spaces again, however you like."),))
+    assert reasons("rules of an earlier turn lost", "earlier_rule_lost", 2, lifted)
+    todos = [{"content": "Write the rollback migration", "status": "completed"}, {"content": "Update the manual"}]
+    closed = Event(Role.MODEL, (ToolCallPart("TodoWrite", {"todos": todos}, "t1"),))
+    assert reasons("todos lost", "todo_lost", 3, closed)
+    asked = Event(Role.USER, (TextPart("OK, continue with the manual of the importer instead, the parser is done."),))
+    assert reasons("continued request lost", "request_lost", 6, asked)
+
+
+def test_its_own_test_of_a_closed_todo_reads_lists_and_boxes():
+    def call(**arguments: object) -> Event:
+        return Event(Role.MODEL, (ToolCallPart("any", arguments, "t1"),))
+
+    opened, boxed = call(todos=[{"content": "Tidy up", "status": "pending"}]), call(list="- [x] Tidy up\n- [ ] Rest")
+    assert not is_closed("Tidy up", [opened])
+    assert is_closed("Tidy up", [opened, boxed])
+    assert not is_closed("Tidy up", [boxed, opened])
+    assert not is_closed("Rest", [boxed])
+
+
+def test_its_own_test_of_a_message_that_says_to_go_on_counts_words():
+    assert not is_long(Event(Role.USER, (TextPart("<feedback>OK, please go on where you left off.</feedback>"),)))
+    assert is_long(Event(Role.USER, (TextPart("Go on, " + "and " * 12),)))

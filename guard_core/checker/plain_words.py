@@ -1,0 +1,84 @@
+"""What words plainly say: tests of the checker's own, which know less than those of `facts` and share nothing with them.
+
+Each is strict in one direction: where it says that a rule was lifted, a todo closed or a message no mere "go on", that
+is so, whatever the finder's tests make of it. Where it says nothing, only the shared tests are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from guard_core.events import Event, ToolCallPart, part_text
+
+MOST_WORDS = 12  # of a message that only says to go on
+_LEAST_LETTERS = 4  # of a word that says what a rule is about
+_WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_DENYING = frozenset("never don't dont not must mustn't no avoid always please should shall only ever".split())  # noqa: SIM905
+_LIFTING = ("no longer", "forget the rule", "again", "lifted", "is allowed", "are allowed")
+_LEAVING = (
+    "not ",
+    "n't",
+    "never",
+    "only",
+    "except",
+    "unless",
+    "until",
+    "if ",
+    "?",
+    "once",
+    "this time",
+    "today",
+    "for now",
+)
+_CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
+
+
+def plainly_lifts(said: str, rule: str) -> bool:
+    """Has a sentence each longer word of a rule but for its "never", a word that lifts, and none that leaves it."""
+    folded = " ".join(said.casefold().replace("’", "'").split())
+    about = {word for word in _long_words(rule) if word not in _DENYING}
+    is_lifting = any(one in folded for one in _LIFTING) and not any(
+        one in folded.replace("no longer", "") for one in _LEAVING
+    )
+    return bool(about) and is_lifting and about <= set(_long_words(folded))
+
+
+def _long_words(text: str) -> list[str]:
+    return [word for word in _WORDS.findall(text.casefold().replace("’", "'")) if len(word) >= _LEAST_LETTERS]
+
+
+def is_long(event: Event) -> bool:
+    """Has a message so many words that it says more than to go on, without what an agent puts in tags."""
+    text = " ".join(re.sub(r"<[^<>]*>", " ", part_text(part)) for part in event.parts)
+    return len(text.split()) > MOST_WORDS
+
+
+def is_closed(todo: str, events: Iterable[Event]) -> bool:
+    """Does the last of some messages that names a todo, as an item of a list with a status or a box, call it done."""
+    states = [
+        state
+        for event in events
+        for part in event.parts
+        if isinstance(part, ToolCallPart)
+        for state in _states(todo, part.arguments)
+    ]
+    return bool(states) and states[-1]
+
+
+def _states(todo: str, value: Any) -> Iterator[bool]:
+    """Whether a todo is done, at each place of the arguments of a call that says so."""
+    if isinstance(value, dict):
+        if todo in (" ".join(text.split()) for text in value.values() if isinstance(text, str)):
+            yield str(value.get("status", "")).casefold() in _CLOSED
+        else:
+            for one in value.values():
+                yield from _states(todo, one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _states(todo, one)
+    elif isinstance(value, str):
+        for line in value.splitlines():
+            if line.rstrip().endswith(f"] {todo}"):
+                yield line.lstrip(" -*+").casefold().startswith("[x]")
