@@ -1,12 +1,12 @@
 """The checker: recomputes what findings, a gate's notes on rules and verdicts claim, by plain replay.
 
-It shares no code with what makes them but what tokens cost (ledger, attribution, usage) and the meaning of words: what
-an instruction is (`facts.instructions`), when a summary says one in other words (`facts.texts`), when a sentence
-permits something (`facts.lifting`) or takes a rule back (`facts.withdrawals`), which todos are open (`facts.todos`), and
-which message only says to go on (`facts.going_on`). A claim that is wrong because one of these is wrong is confirmed,
-but where a simpler test of its own (`plain_words`: a rule that is plainly lifted, a todo that is closed, a message too
-long to say only "go on") contradicts it; they are measured and tested by themselves. Quotations, and negations before
-them, it finds by itself.
+It shares no code with what makes them but what tokens cost (ledger, attribution, usage) and the meaning of words:
+what an instruction is (`facts.instructions`), when a summary says one in other words (`facts.texts`), when a sentence
+permits something (`facts.lifting`) or takes a rule back (`facts.withdrawals`), which todos are open (`facts.todos`),
+and which message only says to go on (`facts.going_on`). A claim that is wrong because one of these is wrong is
+confirmed, but where a simpler test of its own (`plain_words`: a rule that is plainly lifted, a todo that is closed, a
+message too long to say only "go on") contradicts it; they are measured and tested by themselves. Quotations, and
+negations before them, it finds by itself.
 
 Nothing here is fast. It walks a session step by step in plain lists, prices every request on its own, looks for words
 in every message of a request, and compares each number of a claim with its own. What it cannot confirm is a

@@ -1,4 +1,4 @@
-"""What words plainly say: tests of the checker's own, which know less than those of `facts` and share nothing with them.
+"""What words plainly say: tests of the checker's own, which know less than those of `facts` and share nothing with it.
 
 Each is strict in one direction: where it says that a rule was lifted, a todo closed or a message no mere "go on", that
 is so, whatever the finder's tests make of it. Where it says nothing, only the shared tests are left.
@@ -13,23 +13,16 @@ from typing import Any
 from guard_core.events import Event, ToolCallPart, part_text
 
 MOST_WORDS = 12  # of a message that only says to go on
-_LEAST_LETTERS = 4  # of a word that says what a rule is about
+_LEAST_LETTERS = 3  # of a word that says what a rule is about
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_DENYING = frozenset("never don't dont not must mustn't no avoid always please should shall only ever".split())  # noqa: SIM905
-_LIFTING = ("no longer", "forget the rule", "again", "lifted", "is allowed", "are allowed")
+_DENYING = frozenset(
+    """
+    never don't dont not must mustn't avoid always please should shall only ever you the and any all for that this
+    """.split()  # noqa: SIM905
+)
+_LIFTING = ("no longer", "forget the rule", "you may ", "you can ", "lifted", "is allowed", "are allowed")
 _LEAVING = (
-    "not ",
-    "n't",
-    "never",
-    "only",
-    "except",
-    "unless",
-    "until",
-    "if ",
-    "?",
-    "once",
-    "this time",
-    "today",
+    *("not ", "n't", "never", "only", "except", "unless", "until", "if ", "?", "once", "this time", "today"),
     "for now",
 )
 _CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
@@ -42,7 +35,7 @@ def plainly_lifts(said: str, rule: str) -> bool:
     is_lifting = any(one in folded for one in _LIFTING) and not any(
         one in folded.replace("no longer", "") for one in _LEAVING
     )
-    return bool(about) and is_lifting and about <= set(_long_words(folded))
+    return len(about) > 1 and is_lifting and about <= set(_long_words(folded))
 
 
 def _long_words(text: str) -> list[str]:
@@ -57,13 +50,8 @@ def is_long(event: Event) -> bool:
 
 def is_closed(todo: str, events: Iterable[Event]) -> bool:
     """Does the last of some messages that names a todo, as an item of a list with a status or a box, call it done."""
-    states = [
-        state
-        for event in events
-        for part in event.parts
-        if isinstance(part, ToolCallPart)
-        for state in _states(todo, part.arguments)
-    ]
+    calls = (part for event in events for part in event.parts if isinstance(part, ToolCallPart))
+    states = [state for call in calls for state in _states(todo, call.arguments)]
     return bool(states) and states[-1]
 
 

@@ -256,7 +256,7 @@ def test_it_imports_nothing_of_the_finder_but_the_values_of_claims():
         ("Touching is over: the ban is lifted, touch the file legacy.py.", True),
         ("You may touch the file legacy.py again this time.", False),
         ("Don't touch the file legacy.py again.", False),
-        ("Read the file legacy.py again.", False),
+        ("You can read the file legacy.py again.", False),
     ],
 )
 def test_its_own_test_of_a_lifted_rule_knows_only_plain_words(said, is_lifted):
