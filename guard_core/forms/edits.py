@@ -167,7 +167,7 @@ class CutToEnds(Edit, frozen=True):
 
     @classmethod
     def of_each(cls, forms: Sequence[CutToEnds]) -> Form | None:
-        if any(form.which for form in forms):
+        if not forms or any(form.which for form in forms):
             return None
         cuts = [form.cut for form in forms]
         head, tail, over = (np.array(row, dtype=np.int64) for row in zip(*(cut[:3] for cut in cuts), strict=True))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from guard_core.estimation.estimators import Heuristic
+from guard_core.events import Event, Role
 from guard_core.forms import Arguments, CutToEnds, WithoutCalls, get_form
 from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ints, Ledger
 from guard_core.policies.agno import COSTS, Headed
@@ -123,6 +124,12 @@ def test_forms_that_are_looked_up_together_are_not_made_one_by_one():
     for event, form in enumerate(forms):
         many.of_one(event, event + 1, form, "bytes", number)
     assert asked_of == [many.event_count]
+
+
+def test_a_message_without_parts_costs_nothing_in_a_form_of_its_own():
+    empty = Ledger.of(Session(events=(model("begin"), Event(Role.USER, ()))))
+    spans = [Span(1, 2, CutToEnds(what="text", head=3).name)]
+    assert Heuristic.of(empty).segments(spans) == [0]
 
 
 def test_no_more_than_so_many_forms_have_columns_until_they_are_forgotten():
