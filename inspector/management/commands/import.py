@@ -122,22 +122,30 @@ class Command(BaseCommand):
         if job.ended:
             yield self._say(path, "known", "is here already")
             return
+        job = self._read(path, job)
+        if job.state == Import.State.DONE and job.unpacks:
+            yield from self.outcomes_in(path, job)
+        else:
+            yield self._outcome(path, job)
+
+    def outcomes_in(self, path: Path, archive: Import) -> Iterator[str]:
+        """Read the files of an archive that has been unpacked, as far as no worker of a server was faster."""
+        read: set[UUID] = set()
+        for outcome in outcomes_of(archive):
+            place, job = path / outcome.folder / outcome.name, outcome.job
+            if job is None:
+                yield self._say(place, "skipped" if outcome.aside else "refused", outcome.aside or outcome.refused)
+            elif job.pk in read or (job.ended and job.archive_id != archive.pk):
+                yield self._say(place, "known", "is here already")
+            else:
+                read.add(job.pk)
+                yield self._outcome(place, job if job.ended else self._read(place, job))
+
+    def _read(self, path: Path, job: Import) -> Import:
+        """An import when it has ended, here or in a worker."""
         with Heartbeat(str(job.pk)), ProgressLine(self, path, job):
             run_import(str(job.pk))
-            job = ended(job)
-        if job.state != Import.State.DONE or not job.unpacks:
-            yield self._outcome(path, job)
-            return
-        read: set[UUID] = set()
-        for outcome in outcomes_of(job):
-            place = path / outcome.folder / outcome.name
-            if outcome.job is not None and outcome.job.pk in read:
-                yield self._say(place, "known", "is here already")
-            elif outcome.job is not None:
-                read.add(outcome.job.pk)
-                yield from self._outcomes(place, outcome.job)
-            else:
-                yield self._say(place, "skipped" if outcome.aside else "refused", outcome.aside or outcome.refused)
+            return ended(job)
 
     def _outcome(self, path: Path, job: Import) -> str:
         """Say what became of a recording."""

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, load_command_class
+from django.core.management.base import OutputWrapper
 
+from inspector.ingest.companions import bring
+from inspector.ingest.importing import run_import
+from inspector.ingest.uploads import receive
 from inspector.jobs import indexing
 from inspector.models import Import, Project, Recording, Session, default_project
 from tests.recordings.seeds import SEEDS
@@ -152,3 +156,17 @@ def test_a_damaged_zip_archive_is_refused_with_the_reason(inbox, tmp_path):
     packed.write_bytes(packed.read_bytes()[:-40])
     text, code = run(packed)
     assert (code, "damaged or cut off" in text, Recording.unscoped.count()) == (1, True, 0), text
+
+
+def test_what_a_server_s_worker_has_read_of_an_archive_is_said_as_if_read_here(inbox, tmp_path):
+    packed = Path(shutil.make_archive(str(tmp_path / "logs"), "zip", tmp_path, "inbox"))
+    job = bring(default_project(), receive([packed.read_bytes()], "logs.zip"))
+    run_import(str(job.pk))
+    for member in job.members.all():
+        run_import(str(member.pk))
+    job.refresh_from_db()
+    out = StringIO()
+    command = load_command_class("inspector", "import")
+    command.stdout = OutputWrapper(out)
+    said = command.outcomes_in(packed, job)
+    assert sorted(said) == ["imported", "known", "refused", "skipped"], out.getvalue()
