@@ -16,6 +16,7 @@ from guard_core.recordings.formats import (
     mini_swe_agent,
     native,
     pydantic_ai,
+    smolagents,
     swe_agent,
 )
 from guard_core.recordings.formats.adk import database as adk_sqlite
@@ -66,6 +67,7 @@ FORMATS: list[RecordingFormat] = [
     mistral_vibe.FORMAT,
     openhands.FORMAT,
     pydantic_ai.FORMAT,
+    smolagents.FORMAT,
     ai_sdk.FORMAT,
     chatgpt.FORMAT,
     claude_ai.FORMAT,

@@ -260,6 +260,26 @@ def _goose_database() -> bytes:
     return database({"sessions": [session], "messages": rows, "usage_ledger": ledger})
 
 
+def _smolagents() -> bytes:
+    """The full steps of an agent that listed files and then answered."""
+
+    def step(number: int, call: dict[str, Any], observed: str, sent: int) -> dict[str, Any]:
+        request = [{"role": "system", "content": _text("Be brief.")}, *[{"role": "user", "content": []}] * (sent - 1)]
+        about = {"step_number": number, "timing": {"start_time": 1.0, "end_time": 2.0}, "error": None}
+        usage = {"input_tokens": 100, "output_tokens": 5, "total_tokens": 105}
+        answer = {"tool_calls": [call], "model_output": "I look", "observations": observed, "action_output": None}
+        return {
+            **about,
+            "model_input_messages": request,
+            **answer,
+            "token_usage": usage,
+            "is_final_answer": number == 2,
+        }
+
+    done = {"id": "c2", "type": "function", "function": {"name": "final_answer", "arguments": {"answer": "Done"}}}
+    return _json([{"task": WORDS, "task_images": None}, step(1, CALL, "a.txt", 2), step(2, done, "Done", 5)])
+
+
 def _chatgpt() -> bytes:
     """A conversation of ChatGPT in which Python ran between the question and the answer."""
 
@@ -614,6 +634,7 @@ SEEDS: dict[str, bytes] = {
     "pydantic-ai": _pydantic_ai(),
     "ai-sdk": _ai_sdk(),
     "goose": _goose(),
+    "smolagents": _smolagents(),
     "chatgpt": _chatgpt(),
     "claude-ai": _claude_ai(),
     "trace-export": _langfuse(),
