@@ -2,9 +2,9 @@
 
 Source of the rules: deepagents 0.7.32, `middleware/summarization.py`, `_overflow_clip.py` and `_message_eviction.py`,
 and scripted runs of it. The count has the system message in it. A request over 95 % of a known window less the most
-tokens of an answer, and one that the provider refuses, is summarised and the tool results at its end are moved to files,
-once; what does not fit then raises. Not here: pictures that are moved to files before a summary, and the second try of a
-summariser that was given too much, with the middle of the history left out.
+tokens of an answer, and one that the provider refuses, is summarised and the tool results at its end are moved to
+files, once; what does not fit then raises. Not here: pictures that are moved to files before a summary, and the second
+try of a summariser that was given too much, with the middle of the history left out.
 """
 
 from __future__ import annotations
