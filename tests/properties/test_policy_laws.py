@@ -143,7 +143,8 @@ def _heuristic(policy, ledger):
 
 
 PAIRING = [name for name, kind in POLICIES.items() if kind.judged_by is not None and not kind.parts_pairs]
-FROM_A_CALL = ["pydantic-ai-sliding-window", "pydantic-ai-summarizing"]  # part pairs in logs that begin with a call
+# These part pairs in logs that begin with a call.
+FROM_A_CALL = ["pydantic-ai-sliding-window", "pydantic-ai-summarizing", "pydantic-ai-tiered"]
 
 
 def ids(messages, kind, name):

@@ -147,11 +147,11 @@ class ClearToolResults(LimitedPolicy):
         """Events `start` to `stop` of the log with some results, and the arguments of their calls where that is set,
         cleared."""
         messages = [ListMessage(event) for event in range(start, stop)]
-        for event, which in _by_event(ledger, rows, RESULT).items():
+        for event, which in places_by_event(ledger, rows, RESULT).items():
             messages[event - start] = messages[event - start].joined(Replaced(which, self.settings.placeholder).name)
         calls = ledger.parts["answers"][rows] if self.settings.clear_tool_inputs else rows[:0]
         calls = calls[ledger.parts["event"][calls] >= start]
-        for event, which in _by_event(ledger, calls, CALL).items():
+        for event, which in places_by_event(ledger, calls, CALL).items():
             messages[event - start] = messages[event - start].joined(Arguments(which).name)
         return messages
 
@@ -166,7 +166,7 @@ def _pairs(ledger: Ledger) -> ToolPairs:
     return pairs
 
 
-def _by_event(ledger: Ledger, rows: Ints, kind: int) -> dict[int, tuple[int, ...]]:
+def places_by_event(ledger: Ledger, rows: Ints, kind: int) -> dict[int, tuple[int, ...]]:
     """Some parts of a kind by their event, as forms name them: no places where they are all of that kind there."""
     key = f"places/{kind}"
     if key not in ledger.derived:

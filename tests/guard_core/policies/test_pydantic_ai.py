@@ -231,3 +231,34 @@ def test_the_users_first_message_stays_with_results_whose_call_goes(name):
     request = materialise(trace.view(0, 9), log)
     assert [part.call_id for event in request for part in event.parts if hasattr(part, "call_id")] != []
     assert not any(hasattr(part, "arguments") for event in request for part in event.parts)
+
+
+# ---- tiers
+
+TIERED = "pydantic-ai-tiered"
+
+
+def test_tiers_equal_recorded_runs_of_the_library():
+    check_equals_the_library(TIERED)
+
+
+@pytest.mark.parametrize(
+    ("target", "cleared", "summaries"),
+    [(651, 0, 0), (650, 2, 0), (461, 2, 0), (460, 0, 1), (10, 0, 1)],
+)
+def test_a_summary_is_made_only_where_clearing_leaves_more_than_the_target(target, cleared, summaries):
+    """pydantic-ai-harness 0.62.0, run: the tiers are asked one after the other, and what one removed is taken off."""
+    log = msgspec.structs.replace(ROUNDS, calls=ROUNDS.calls[-1:])
+    policy = get_policy(TIERED, max_tokens=target, keep_messages=3)
+    trace = replay(Ledger.of(log), policy, window=1_000_000, summarizer=ScriptedSummaries((100,)))
+    shown = [part.content for part in parts_of(materialise(trace.view(0, 11), log))]
+    assert shown.count("[tool result cleared]") == cleared
+    assert sum(one.summary_bytes > 0 for record in trace.compactions for one in record.passes) == summaries
+
+
+def test_where_the_summariser_fails_nothing_stays_cleared():
+    log = msgspec.structs.replace(ROUNDS, calls=ROUNDS.calls[-1:])
+    policy = get_policy(TIERED, max_tokens=10, keep_messages=3)
+    trace = replay(Ledger.of(log), policy, window=1_000_000, summarizer=ScriptedSummaries((None,)))
+    assert HELD_REASONS[trace.columns["held"].item(0)].startswith("the library raises an error")
+    assert tuple(materialise(trace.view(0, 11), log)) == log.events
