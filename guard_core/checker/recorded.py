@@ -46,7 +46,7 @@ from guard_core.facts.texts import (
     paraphrases,
     split_sentences,
 )
-from guard_core.facts.todos import Todo, Todos
+from guard_core.facts.todos import OpenTodo, Todos
 from guard_core.facts.withdrawals import takes_back, withdraws
 from guard_core.findings.claims import INFO, TRIGGER_NOT_RECORDED, Finding
 from guard_core.requests import materialise
@@ -519,7 +519,7 @@ def todo_lost(story: Story, finding: Finding) -> None:
     """The todos that were open at a compaction and that it took away are searched in every request since."""
     message, index = number(finding, "message"), number(finding, "compaction")
     group = next((group for group in _todos_taken(story) if any(todo.message == message for todo in group)), [])
-    lost: list[tuple[int, int, Todo]] = []
+    lost: list[tuple[int, int, OpenTodo]] = []
     for todo in group:
         silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > todo.message]
         while silent and not _tells(story, silent[-1], todo.text):
@@ -551,13 +551,13 @@ def todo_lost(story: Story, finding: Finding) -> None:
         raise Wrong("a loss that a later update may have made up for is a note, and no other one")
 
 
-def _todos_taken(story: Story) -> Iterator[list[Todo]]:
+def _todos_taken(story: Story) -> Iterator[list[OpenTodo]]:
     """For each compaction the todos that were open before it and that it, and none before it, took away, as far as they
     are long enough to be known again."""
     taken: set[tuple[int, str]] = set()
     for place in range(len(story.compactions)):
         at = story.recorded(place).at
-        group: dict[str, Todo] = {}
+        group: dict[str, OpenTodo] = {}
         for todo in _open_before(story, at) if story.compaction(place).step >= 0 else []:
             is_known = _weight(todo.text) >= _SHORTEST_QUOTE and says_something(todo.text)
             if is_known and _takes_away(story, place, todo.message) and (todo.message, todo.text) not in taken:
@@ -566,14 +566,14 @@ def _todos_taken(story: Story) -> Iterator[list[Todo]]:
         yield [todo._replace(later=_updated_at(story, todo, at)) for todo in list(group.values())[:_MOST_TODOS]]
 
 
-def _open_before(story: Story, at: int) -> list[Todo]:
+def _open_before(story: Story, at: int) -> list[OpenTodo]:
     todos = Todos()
     for index, event in enumerate(story.session.events[:at]):
         todos.read(index, event)
     return todos.open
 
 
-def _updated_at(story: Story, todo: Todo, at: int) -> int:
+def _updated_at(story: Story, todo: OpenTodo, at: int) -> int:
     """The next message that writes, closes or renames a todo that was open before event `at`, -1: none."""
     todos = Todos()
     said = [index for index, event in enumerate(story.session.events) if todo in todos.read(index, event)]

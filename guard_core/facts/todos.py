@@ -49,7 +49,7 @@ _CHECKBOX = re.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)?\[([ xX~>/-])\]\s+(\S.*)$",
 _NUMBER = re.compile(r"#(\d+)")
 
 
-class Todo(NamedTuple):
+class OpenTodo(NamedTuple):
     """An open todo, the message that wrote it, and the next message of the agent that writes, closes or renames it or
     the list that it is of, -1: none."""
 
@@ -63,14 +63,14 @@ class Todos:
     those without a call of a todo tool, or its result, may be left out."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Todo] = {}  # by id; of a list without ids by their place
-        self._asked: dict[str, Todo] = {}  # tasks that were asked for, by the call: their number is not known yet
+        self._open: dict[str, OpenTodo] = {}  # by id; of a list without ids by their place
+        self._asked: dict[str, OpenTodo] = {}  # tasks that were asked for, by the call: their number is not known yet
 
     @property
-    def open(self) -> list[Todo]:
+    def open(self) -> list[OpenTodo]:
         return list(self._open.values())
 
-    def read(self, index: int, event: Event) -> list[Todo]:
+    def read(self, index: int, event: Event) -> list[OpenTodo]:
         """Take up a message; the todos that were open before and that it writes anew, closes or renames."""
         spoken_of = []
         for part in event.parts:
@@ -84,9 +84,9 @@ class Todos:
                     self._open[number[1]] = task
         return spoken_of
 
-    def _take(self, index: int, name: str, call: str, arguments: dict[str, Any]) -> list[Todo]:
+    def _take(self, index: int, name: str, call: str, arguments: dict[str, Any]) -> list[OpenTodo]:
         if name == CREATE:
-            self._asked[call] = Todo(_words(arguments.get("subject")), index)
+            self._asked[call] = OpenTodo(_words(arguments.get("subject")), index)
             return []
         if name == UPDATE:
             return self._update(index, str(arguments.get("taskId", "")).lstrip("#"), arguments)
@@ -102,20 +102,20 @@ class Todos:
         self._open |= _listed(index, list(named.values()), before)
         return [todo for key, todo in before.items() if key in named]
 
-    def _update(self, index: int, task: str, arguments: dict[str, Any]) -> list[Todo]:
+    def _update(self, index: int, task: str, arguments: dict[str, Any]) -> list[OpenTodo]:
         before, subject = self._open.get(task), _words(arguments.get("subject"))
         if before is None or not (_is_done(arguments) or subject):
             return []
         del self._open[task]
         if not _is_done(arguments):
-            self._open[task] = Todo(subject, index)
+            self._open[task] = OpenTodo(subject, index)
         return [before]
 
 
-def open_at(events: Iterable[tuple[int, Event]], places: Sequence[int]) -> list[list[Todo]]:
+def open_at(events: Iterable[tuple[int, Event]], places: Sequence[int]) -> list[list[OpenTodo]]:
     """The todos that were open before each of some events, given in their order, with what is said of them later."""
-    todos, states = Todos(), list[list[Todo]]()
-    spoken_of: defaultdict[Todo, list[int]] = defaultdict(list)  # by which messages, in their order
+    todos, states = Todos(), list[list[OpenTodo]]()
+    spoken_of: defaultdict[OpenTodo, list[int]] = defaultdict(list)  # by which messages, in their order
     for index, event in events:
         while len(states) < len(places) and places[len(states)] <= index:
             states.append(todos.open)
@@ -128,7 +128,7 @@ def open_at(events: Iterable[tuple[int, Event]], places: Sequence[int]) -> list[
     ]
 
 
-def _with_later(todo: Todo, spoken_of: Sequence[int], place: int) -> Todo:
+def _with_later(todo: OpenTodo, spoken_of: Sequence[int], place: int) -> OpenTodo:
     """A todo that was open before an event, with the first message from there on that speaks of it."""
     later = bisect_left(spoken_of, place)
     return todo._replace(later=spoken_of[later]) if later < len(spoken_of) else todo
@@ -172,7 +172,7 @@ def _items(arguments: dict[str, Any]) -> list[Any] | None:
     return found and [{"content": text, "done": mark in "xX"} for mark, text in found]
 
 
-def _listed(index: int, items: list[Any], before: dict[str, Todo]) -> dict[str, Todo]:
+def _listed(index: int, items: list[Any], before: dict[str, OpenTodo]) -> dict[str, OpenTodo]:
     """The open items of a list, by their ids or places; one that gives no text is the item of before."""
     listed = {}
     for place, item in enumerate(items):
@@ -181,7 +181,7 @@ def _listed(index: int, items: list[Any], before: dict[str, Todo]) -> dict[str, 
         if has_fields and _is_done(item):
             continue
         if text := _text_of(item) if has_fields else _words(item):
-            listed[key] = Todo(text, index)
+            listed[key] = OpenTodo(text, index)
         elif has_fields and key in before:
             listed[key] = before[key]
     return listed

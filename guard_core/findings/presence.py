@@ -20,7 +20,7 @@ from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import REQUEST, RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.lifting import permits
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
-from guard_core.facts.todos import Todo, all_todo_events, open_at
+from guard_core.facts.todos import OpenTodo, all_todo_events, open_at
 from guard_core.facts.withdrawals import only_lifts, takes_back, withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
@@ -163,7 +163,7 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
 
 def _read_first(
     session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]
-) -> tuple[dict[int, Event], list[list[Todo]]]:
+) -> tuple[dict[int, Event], list[list[OpenTodo]]]:
     """The messages that a compaction may have taken away and those that may only say to go on, and the todos that one
     took away; read up to the last of all these."""
     users = ledger.steps["user_event"]
@@ -214,7 +214,7 @@ def _found(
     return RequestWords(message, quote, is_whole, places, quoting, passages, restated, kept_rules, asks=asks)
 
 
-def _todo_words(session: Session, said: Sequence[Todo], quoted_in: Mapping[Sought, list[int]]) -> RequestWords:
+def _todo_words(session: Session, said: Sequence[OpenTodo], quoted_in: Mapping[Sought, list[int]]) -> RequestWords:
     """Todos that a compaction took away, with where they are quoted."""
     words = (
         TodoWords(
@@ -237,12 +237,12 @@ def _removed_todo_events(session: Session, ledger: Ledger) -> list[int]:
     return events.tolist() if is_removed else []
 
 
-def _removed_todos(session: Session, ledger: Ledger, written: Iterable[tuple[int, Event]]) -> list[list[Todo]]:
+def _removed_todos(session: Session, ledger: Ledger, written: Iterable[tuple[int, Event]]) -> list[list[OpenTodo]]:
     """The todos that were open when a compaction left out the message that wrote them, those that are long enough to be
     known again: for each compaction those that none before it left out, the first ones. `written` are all events of
     todo tools."""
     items = [item for item in counted_compactions(session).compactions if item.step >= 0]
-    removed: list[list[Todo]] = []
+    removed: list[list[OpenTodo]] = []
     known: set[tuple[int, str]] = set()
     for item, state in zip(items, open_at(written, [ledger.bases[item.place].at for item in items]), strict=True):
         todos = [todo for todo in state if width(todo.text) >= SHORTEST and says_something(todo.text)]

@@ -7,7 +7,7 @@ import pytest
 
 from guard_core.checker import check
 from guard_core.events import Role
-from guard_core.facts.todos import Todo, Todos, open_at
+from guard_core.facts.todos import OpenTodo, Todos, open_at
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
@@ -188,7 +188,7 @@ def test_each_task_is_lost_once_where_several_compactions_take_them_away():
 def test_the_todo_tool_of_each_agent_is_read(tool, arguments):
     todos = Todos()
     todos.read(3, tool_call(tool, "t", **arguments))
-    assert todos.open == [Todo(ROLLBACK, 3)]
+    assert todos.open == [OpenTodo(ROLLBACK, 3)]
 
 
 @pytest.mark.parametrize("arguments", [{"action": "read"}, {"command": "view", "task_list": []}, {}])
@@ -196,7 +196,7 @@ def test_a_look_at_the_list_changes_nothing(arguments):
     todos = Todos()
     todos.read(3, tool_call("todo", "t", todos=[{"content": ROLLBACK, "status": "pending"}]))
     assert todos.read(4, tool_call("todo", "t", **arguments)) == []
-    assert todos.open == [Todo(ROLLBACK, 3)]
+    assert todos.open == [OpenTodo(ROLLBACK, 3)]
 
 
 def test_a_part_of_a_list_that_is_merged_leaves_the_rest_as_it_was():
@@ -207,9 +207,9 @@ def test_a_part_of_a_list_that_is_merged_leaves_the_rest_as_it_was():
     ]
     todos.read(3, tool_call("todo", "t", todos=listed))
     todos.read(5, tool_call("todo", "t", todos=[{"id": "a", "status": "completed"}], merge=True))
-    assert todos.open == [Todo(MANUAL, 3)]
+    assert todos.open == [OpenTodo(MANUAL, 3)]
     todos.read(7, tool_call("todo", "t", todos=[{"id": "b", "status": "in_progress"}], merge=True))
-    assert todos.open == [Todo(MANUAL, 3)]
+    assert todos.open == [OpenTodo(MANUAL, 3)]
 
 
 def instructions(work):
