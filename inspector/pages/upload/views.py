@@ -116,14 +116,16 @@ def _bring(project: Project, item: UploadItem, *, strict: bool, window: int | No
 
 
 def _awaited(outcomes: list[ImportOutcome], wait: Wait) -> list[ImportOutcome]:
-    """The outcomes when the answer is due; of an archive that has been taken apart by then, those of its files."""
-    for _ in range(2):  # the imports of an archive are there when its own has ended
-        jobs = {job.pk: job for job in wait([outcome.job for outcome in outcomes if outcome.job is not None])}
-        outcomes = [
-            outcome if outcome.job is None else outcome._replace(job=jobs[outcome.job.pk]) for outcome in outcomes
-        ]
-        outcomes = [one for outcome in outcomes for one in (outcome.job and outcomes_of(outcome.job)) or [outcome]]
-    return outcomes
+    """The outcomes when the answer is due; of an archive that has been taken apart by then, those of its files, which
+    are waited for in their turn."""
+    outcomes = _settled(outcomes, wait)
+    files = [one for outcome in outcomes for one in (outcome.job and outcomes_of(outcome.job)) or [outcome]]
+    return outcomes if files == outcomes else _settled(files, wait)
+
+
+def _settled(outcomes: list[ImportOutcome], wait: Wait) -> list[ImportOutcome]:
+    jobs = {job.pk: job for job in wait([outcome.job for outcome in outcomes if outcome.job is not None])}
+    return [outcome if outcome.job is None else outcome._replace(job=jobs[outcome.job.pk]) for outcome in outcomes]
 
 
 def _received(item: UploadItem) -> Received:

@@ -16,6 +16,7 @@ import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import QuerySet
+from django.test import RequestFactory
 from django.utils import timezone
 
 from guard_core.errors import RecordingError
@@ -26,7 +27,9 @@ from inspector.ingest.importing import ImportPace, ImportWatch, run_import
 from inspector.ingest.submitting import IMPORTS, LEASE, cancel_import
 from inspector.ingest.unpacking import outcomes_of
 from inspector.ingest.uploads import receive, used_bytes
+from inspector.ingest.waiting import Wait
 from inspector.models import Import, Recording, Session, default_project
+from inspector.pages.upload.views import upload
 from tests.guard_core.recordings.reading.test_zip_entries import archive
 from tests.inspector.conftest import PageClient
 from tests.inspector.ingest.test_companions import JSON, Agent
@@ -357,6 +360,38 @@ def test_an_archive_is_one_import_until_a_worker_has_unpacked_it(handler, folder
     text = client.get(page).content.decode()
     assert "2 files imported" in text
     assert "1 other file skipped" in text
+
+
+@pytest.mark.django_db
+def test_the_report_of_an_archive_has_its_own_size_however_long_its_files_took(folders, three):
+    job = bring(default_project(), receive([three], "logs.zip"))
+    run_import(str(job.pk), ImportPace(report_every=0))
+    assert Import.unscoped.get(pk=job.pk).total == len(three)
+
+
+@pytest.mark.django_db
+def test_an_answer_waits_again_for_the_files_of_an_archive_alone(folders, three, recording):
+    waits = []
+
+    def answer(content: bytes, wait: Wait) -> None:
+        request = RequestFactory().post("/recordings/", {"file": [SimpleUploadedFile("a.zip", content)]}, headers=JSON)
+        request.project = default_project()
+        upload(request, wait)
+        request.close()
+
+    def busy(jobs: list[Import]) -> list[Import]:
+        waits.append([job.name for job in jobs])
+        return jobs
+
+    def working(jobs: list[Import]) -> list[Import]:
+        for job in busy(jobs):
+            run_import(str(job.pk))
+            job.refresh_from_db()
+        return jobs
+
+    answer(recording + b"\n", busy)
+    answer(three, working)
+    assert waits == [["a.zip"], ["a.zip"], ["notes.md", "one.jsonl", "two.jsonl"]]
 
 
 @pytest.mark.django_db
