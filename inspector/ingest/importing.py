@@ -190,8 +190,8 @@ class ImportWatch:
     def close(self, report: ImportReport) -> None:
         """End the import inside the storing transaction: sessions and the word "done" come together or not at all."""
         text = msgspec.json.encode(report).decode()
-        state = Import.State.DONE
-        if not self._mine().update(state=state, phase="indexed", report=text, first_look="", finished=timezone.now()):
+        done: dict[str, Any] = {"state": Import.State.DONE, "phase": "indexed", "total": self.job.total}
+        if not self._mine().update(**done, report=text, first_look="", finished=timezone.now()):
             raise Cancelled
 
     def _mine(self) -> Any:
