@@ -280,6 +280,24 @@ def _smolagents() -> bytes:
     return _json([{"task": WORDS, "task_images": None}, step(1, CALL, "a.txt", 2), step(2, done, "Done", 5)])
 
 
+def _autogen() -> bytes:
+    """The result of a run of one agent."""
+
+    def said(source: str, kind: str, content: Any, used: bool = False) -> dict[str, Any]:
+        about = {"source": source, "created_at": TIME, "metadata": {}, "models_usage": USAGE if used else None}
+        return {**about, "content": content, "type": kind}
+
+    call = {"id": "c1", "name": "ls", "arguments": '{"path": "."}'}
+    result = {"content": "a.txt", "name": "ls", "call_id": "c1", "is_error": False}
+    messages = [
+        said("user", "TextMessage", WORDS),
+        said("helper", "ToolCallRequestEvent", [call], used=True),
+        said("helper", "ToolCallExecutionEvent", [result]),
+        said("helper", "TextMessage", "Done", used=True),
+    ]
+    return _json({"messages": messages, "stop_reason": None})
+
+
 def _chatgpt() -> bytes:
     """A conversation of ChatGPT in which Python ran between the question and the answer."""
 
@@ -634,6 +652,7 @@ SEEDS: dict[str, bytes] = {
     "pydantic-ai": _pydantic_ai(),
     "ai-sdk": _ai_sdk(),
     "goose": _goose(),
+    "autogen": _autogen(),
     "smolagents": _smolagents(),
     "chatgpt": _chatgpt(),
     "claude-ai": _claude_ai(),
