@@ -13,6 +13,7 @@ from typing import Any
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, SourceShape
+from guard_core.recordings.reading.sqlite_source import tables
 
 _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that identifies the agent is looked for
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
@@ -22,15 +23,25 @@ _DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
 def agent_of(source: ByteSource) -> str:
     """The agent whose session this is, where it is one without a reader; else "". Raises RecordingError where the
     content cannot be looked at."""
+    if "cursorDiskKV" in tables(source):
+        return _of_requests("Cursor")
     if source.shape is SourceShape.LINES:
         return _first(_LINES, [line.obj for line in source.head_lines()])
     if source.shape is not SourceShape.JSON:
         return ""
     value = source.json(allow_nan=True)
-    if agent := _first(_VALUES, [value]):
+    values = value[:_LOOKED_AT] if isinstance(value, list) else [value]
+    if agent := _of_all(_VALUES, values):
         return agent
     messages = fields.items(value, "messages") if isinstance(value, dict) else value
     return _first(_LINES, messages[:_LOOKED_AT] if isinstance(messages, list) else [value])
+
+
+def _of_all(agents: dict[str, Callable[[JSON], bool]], values: list[Any]) -> str:
+    """The agent whose values these all are."""
+    heads = list(fields.objects(values))
+    whole = bool(heads) and len(heads) == len(values)
+    return next((name for name, is_its in agents.items() if whole and all(map(is_its, heads))), "")
 
 
 def _first(agents: dict[str, Callable[[JSON], bool]], records: list[Any]) -> str:
@@ -92,6 +103,43 @@ def _is_assistants_thread(value: JSON) -> bool:
     return any(fields.text(item, "object") == "thread.message" for item in fields.objects(listed[:_LOOKED_AT]))
 
 
+def _is_open_webui_chat(value: JSON) -> bool:
+    """A chat whose messages are a tree (Open WebUI, backend/open_webui/models/chats.py)."""
+    history = fields.mapping(fields.mapping(value, "chat"), "history")
+    return "currentId" in history and isinstance(history.get("messages"), dict)
+
+
+def _is_continue_session(value: JSON) -> bool:
+    """A session of the folder ~/.continue/sessions (Continue, core/util/history.ts; core/index.d.ts)."""
+    items = list(fields.objects(value.get("history")))[:_LOOKED_AT]
+    return bool(items) and all("message" in item and "contextItems" in item for item in items)
+
+
+def _is_lm_studio_chat(value: JSON) -> bool:
+    """A chat whose messages have versions, of which one is selected (~/.lmstudio/conversations)."""
+    messages = list(fields.objects(value.get("messages")))[:_LOOKED_AT]
+    return bool(messages) and all("versions" in item and "currentlySelected" in item for item in messages)
+
+
+def _is_zed_thread(value: JSON) -> bool:
+    """A thread of Zed's agent (crates/agent/src/db.rs)."""
+    return isinstance(value.get("messages"), list) and {"request_token_usage", "cumulative_token_usage"} <= value.keys()
+
+
+def _is_langgraph_state(value: JSON) -> bool:
+    """A snapshot of a thread (`StateSnapshot` of langgraph 1.2)."""
+    return {"values", "next", "parent_config", "tasks"} <= value.keys()
+
+
+def _is_agent_framework_session(value: JSON) -> bool:
+    """What `AgentSession.to_dict` of Microsoft's Agent Framework 1.23 gives."""
+    return fields.text(value, "type") == "session" and "service_session_id" in value and "state" in value
+
+
+def _of_requests(agent: str) -> str:
+    return f"{agent} (a log of its chat requests can be imported)"
+
+
 _LINES: dict[str, Callable[[JSON], bool]] = {
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": _is_droid_line,
@@ -99,6 +147,12 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,
+    _of_requests("Open WebUI"): _is_open_webui_chat,
+    _of_requests("Continue"): _is_continue_session,
+    _of_requests("LM Studio"): _is_lm_studio_chat,
+    _of_requests("Zed"): _is_zed_thread,
+    _of_requests("Microsoft's Agent Framework"): _is_agent_framework_session,
+    "LangGraph (a history of its states; the values of a single one can be imported)": _is_langgraph_state,
     "Mistral's Conversations API (a log of its chat requests can be imported)": _is_mistral_conversation,
     "OpenAI's Assistants API (a log of requests of Chat Completions or Responses can be imported)": (
         _is_assistants_thread

@@ -50,7 +50,7 @@ def current_path(parents: Mapping[str, str], leaf: str) -> list[str]:
 def newest_leaf(parents: Mapping[str, str], moments: Mapping[str, float | None]) -> str:
     """The newest message without an answer, the last of equals; "" where there is none."""
     answered = set(parents.values())
-    leaves = [name for name in reversed(parents) if name not in answered]
+    leaves = [name for name in reversed(list(parents)) if name not in answered]
     return max(leaves, key=lambda name: moments.get(name) or 0, default="")
 
 

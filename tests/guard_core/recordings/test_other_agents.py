@@ -9,6 +9,7 @@ import pytest
 from guard_core.errors import UnknownFormat
 from guard_core.recordings import read
 from tests.guard_core.recordings.checks import lines
+from tests.recordings.seeds import database
 
 TIME = "2026-01-20T10:00:00.000Z"
 
@@ -62,6 +63,13 @@ REFUSED = {
     "Amp, what a run printed": lines(PRINTED_BY_AMP, SAID),
     "Mistral's Conversations API": json.dumps({"object": "conversation.history", "entries": []}).encode(),
     "OpenAI's Assistants API": json.dumps({"object": "list", "data": [{"object": "thread.message"}]}).encode(),
+    "Open WebUI": json.dumps([{"chat": {"history": {"messages": {"a": {"role": "user"}}, "currentId": "a"}}}]).encode(),
+    "Continue": json.dumps({"history": [{"message": {"role": "user", "content": "Hi"}, "contextItems": []}]}).encode(),
+    "LM Studio": json.dumps({"messages": [{"versions": [{"role": "user"}], "currentlySelected": 0}]}).encode(),
+    "Zed": json.dumps({"messages": [{"User": {}}], "request_token_usage": {}, "cumulative_token_usage": {}}).encode(),
+    "Microsoft's Agent Framework": json.dumps({"type": "session", "service_session_id": None, "state": {}}).encode(),
+    "LangGraph": json.dumps([{"values": {"messages": []}, "next": [], "parent_config": None, "tasks": []}]).encode(),
+    "Cursor": database({"ItemTable": [{"key": "a", "value": "b"}], "cursorDiskKV": [{"key": "a", "value": "b"}]}),
     "Langfuse": json.dumps(
         {"data": [{"id": "t", "sessionId": "s", "htmlPath": "/t", "observations": ["o1"]}]}
     ).encode(),
@@ -74,6 +82,13 @@ def test_it_is_refused_by_the_name_of_its_agent(name, strict):
     agent = name.split(" without")[0].split(" as ")[0].split(",")[0]
     with pytest.raises(UnknownFormat, match=f"written by {agent}.* cannot be imported yet"):
         read(REFUSED[name], strict=strict)
+
+
+def test_a_list_of_which_only_the_first_is_of_such_an_agent_is_not_refused_by_its_name():
+    chat = {"chat": {"history": {"messages": {}, "currentId": None}}}
+    with pytest.raises(UnknownFormat) as refused:
+        read(json.dumps([chat, {"other": 1}]).encode())
+    assert "written by" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
