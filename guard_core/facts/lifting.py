@@ -88,6 +88,7 @@ _AFFIRMED = re.compile(
     r"\b(?:always|must|should|can|may|will|(?:wants?|wanted|asked|told|decided)(?: \w+){0,2}? to) (?:now |also )?(\w+)",
     re.IGNORECASE,
 )
+_MARK = re.compile(r"^\W*\[[^\]]{0,200}\]\s+")  # what a client writes in brackets before a summary: no part of it
 # What a request, or an item of a list of what is to do, begins with, and its verb. Ours.
 _IMPERATIVE = re.compile(
     r"(?:\W|\d+[.)]|\b(?:next(?: steps?)?|to-?do|task|goal|pending|request):|\b(?:ok(?:ay)?|please|pls|then|also"
@@ -120,6 +121,7 @@ _OBJECT_FIRST = re.compile(_OBJECT, re.IGNORECASE)
 def opposes(said: str, rule: str) -> bool:
     """Does a sentence, which has the words of a rule or a request, lift it, permit what it forbids, demand its
     opposite, or forbid what it asks for."""
+    said = _MARK.sub("", said)
     if revokes(said) and not revokes(rule):
         return True
     if any(pattern.search(said) and not pattern.search(rule) for pattern in _lifting(rule)):
