@@ -15,7 +15,7 @@ Source: https://platform.openai.com/docs/api-reference/responses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -295,6 +295,7 @@ class ResponsesReader:
         self.about: JSON = {}
         self.requests: list[Request] = []
         self.histories: dict[str, tuple[Event, ...]] = {}  # by response or conversation: all sent, and the answer
+        self.answers: set[bytes] = set()  # of the responses so far
         self.missing = 0  # requests whose earlier response is not in the file
         self.answers_only = False
         self.sealed: set[bytes] = set()  # the compactions that a request has shown
@@ -344,6 +345,7 @@ class ResponsesReader:
         output = list(fields.objects(response.get("output")))
         sent, declared = self._sent(body, response, line)
         answer = _answer(output, line)
+        self.answers |= set() if answer is None else {message_key(answer)}
         if fields.text(response, "object") == "response.compaction":
             self.summariser, answer = call, None
         else:
@@ -365,7 +367,7 @@ class ResponsesReader:
 
     def _sent(self, body: JSON, response: JSON, line: int | None) -> tuple[list[Event], Declared | None]:
         """What the model was given: earlier responses and the new items, from the last compaction on."""
-        sent = grouped(_input_items(body), line)
+        sent = grouped(_input_items(body), line, self.answers)
         previous = fields.text(body, "previous_response_id") or fields.text(response, "previous_response_id")
         if previous:
             self.missing += previous not in self.histories
@@ -481,18 +483,33 @@ def item_event(item: JSON, line: int | None = None) -> Event | None:
     return None
 
 
-def grouped(items: Iterable[JSON], line: int | None = None) -> list[Event]:
-    """Items as events, those of the model that follow each other as one."""
-    events: list[Event] = []
-    for item in items:
-        event = item_event(item, line)
-        if event is None:
-            continue
-        if events and event.role is Role.MODEL and events[-1].role is Role.MODEL:
-            events[-1] = replace(events[-1], parts=(*events[-1].parts, *event.parts))
-        else:
-            events.append(event)
-    return events
+def grouped(items: Iterable[JSON], line: int | None = None, answers: Container[bytes] = ()) -> list[Event]:
+    """Items as events, those of the model that follow each other as one, or as several of the `answers`, given by their
+    `message_key`, that they are made of."""
+    runs: list[list[Event]] = []
+    for event in (item_event(item, line) for item in items):
+        if event is not None and runs and event.role is Role.MODEL and runs[-1][0].role is Role.MODEL:
+            runs[-1].append(event)
+        elif event is not None:
+            runs.append([event])
+    return [event for run in runs for event in _answers_in(run, answers)]
+
+
+def _answers_in(run: list[Event], answers: Container[bytes]) -> list[Event]:
+    """The answers that items of the model are made of, the longest first; one event of all where they are not."""
+    found: list[Event] = []
+    rest = run
+    while len(rest) > 1 or (found and rest):
+        heads = ((_joined(rest[:stop]), stop) for stop in range(len(rest), 0, -1)) if answers else ()
+        head, stop = next(((head, stop) for head, stop in heads if message_key(head) in answers), (None, 0))
+        if head is None:
+            return [_joined(run)]
+        found, rest = [*found, head], rest[stop:]
+    return found or [_joined(run)]
+
+
+def _joined(events: list[Event]) -> Event:
+    return replace(events[0], parts=tuple(part for event in events for part in event.parts))
 
 
 def _answer(output: Iterable[JSON], line: int | None) -> Event | None:

@@ -110,6 +110,20 @@ def test_what_the_cache_wrote_is_read_however_long_it_is_kept():
     assert recording.notes.problems == []
 
 
+def test_answers_that_follow_each_other_in_a_request_are_an_event_each():
+    def said(words: str) -> dict[str, Any]:
+        return {**DONE, "content": [{"type": "output_text", "text": words}]}
+
+    first, second = (said("Part one"),), (THOUGHT, said("Part two"))
+    again = (said("Part one"), CALL)  # begins like the first
+    records = [logged([USER], response("r1", 100, *first)), logged([USER, *first], response("r2", 140, *second))]
+    records += [logged([USER, *first, *second], response("r3", 180, *again))]
+    records += [logged([USER, *first, *second, *again, OUTPUT], response("r4", 220, DONE))]
+    session = session_of(lines(*records))
+    assert (session.compactions, [call.at for call in session.calls]) == ((), [1, 2, 3, 5])
+    assert [len(event.parts) for event in session.events] == [1, 1, 2, 2, 1, 1]
+
+
 def test_a_log_of_whole_histories_is_one_session():
     log = [logged([USER], response("r1", 100, CALL)), logged([USER, CALL, OUTPUT], response("r2", 140, DONE))]
     session = session_of(lines(*log))
