@@ -1,14 +1,15 @@
 """Deep Agents' summarization middleware: that of LangChain, which also recovers from requests that do not fit.
 
 Source of the rules: deepagents 0.7.32, `middleware/summarization.py`, `_overflow_clip.py` and `_message_eviction.py`,
-and scripted runs of it. The count has the system message in it. A request over 95 % of a known window less the most
-tokens of an answer, and one that the provider refuses, is summarised and the tool results at its end are moved to
-files, once; what does not fit then raises. Not here: pictures that are moved to files before a summary, and the second
-try of a summariser that was given too much, with the middle of the history left out.
+and scripted runs of it. The count has the system message and the tools in it. A request over 95 % of a known window
+less the most tokens of an answer, and one that the provider refuses, is summarised and the tool results at its end are
+moved to files, once; what does not fit then raises. Not here: pictures that are moved to files before a summary, and
+the second try of a summariser that was given too much, with the middle of the history left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,6 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.defaults import BYTES_PER_TOKEN
 from guard_core.errors import SettingError, SummaryFailed
 from guard_core.events import ToolCallPart, ToolResultPart, value_text
 from guard_core.forms import brings_form
@@ -91,6 +93,7 @@ class DeepAgentsSettings(LangChainSummarizationSettings, frozen=True):
 
     model_profile: bool = True
     max_output_tokens: int = 0
+    tool_tokens: int = 0
     truncate_trigger: str = "fraction 0.85"
     truncate_keep: str = "fraction 0.1"
     truncate_length: int = LONGEST
@@ -115,17 +118,27 @@ class DeepAgentsMemory(ReportedMemory, frozen=True):
 
 
 class ListedMessages(NamedTuple):
-    """A list of messages with what is counted of each, and what the provider reported of each answer."""
+    """A list of messages with what is counted of each, and what the provider reported of each answer; and the `fixed`
+    tokens of what a request has before it, of which so many are messages (`fixed_messages`)."""
 
     messages: Sequence[ListMessage]
     costs: Sequence[int]
     reported: Sequence[int]
+    fixed: int
+    fixed_messages: int
 
-    def count(self, fixed: int = 0) -> int:
-        """Its tokens, with `fixed` ones before it."""
+    def count(self) -> int:
+        """Its tokens."""
+        return self._counted(0, 0)
+
+    def request(self) -> int:
+        """Those of a request with it."""
+        return self._counted(self.fixed, self.fixed_messages)
+
+    def _counted(self, fixed: int, before: int) -> int:
         total = sum(self.costs) + fixed
         last = max((place for place, tokens in enumerate(self.reported) if tokens), default=-1)
-        if last < 0 or len(self.messages) + (fixed > 0) < 2:
+        if last < 0 or len(self.messages) + before < 2:
             return total
         up_to = sum(self.costs[: last + 1]) + fixed
         return int(scaled(np.int64(total), np.int64(self.reported[last]), np.int64(up_to)))
@@ -144,10 +157,14 @@ class DeepAgentsSummarization(SummarizationPolicy):
         return _named(super().costs())
 
     def fixed_tokens(self, ledger: Ledger) -> int:
+        tools = self.settings.tool_tokens or math.ceil(ledger.tools_tokens * BYTES_PER_TOKEN / self.chars_per_token)
         if not ledger.system_chars:
-            return 0
+            return tools
         system = Synthetic("system", ledger.system_chars + ROLE_CHARS["system"] - ROLE_CHARS["user"])
-        return super().costs().inserted(system)
+        return super().costs().inserted(system) + tools
+
+    def fixed_messages(self, ledger: Ledger) -> int:
+        return int(ledger.system_chars > 0)
 
     def budget(self, window: int) -> int:
         """The tokens that a request may have, -1: that is not known."""
@@ -232,7 +249,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
 
     def _due(self, listed: ListedMessages, ledger: Ledger, window: int) -> bool:
         """Is a summary due, by the list as it would be sent."""
-        tokens, budget = listed.count(self.fixed_tokens(ledger)), self.budget(window)
+        tokens, budget = listed.request(), self.budget(window)
         answers = [place for place, message in enumerate(listed.messages) if role_of(ledger, message) == ASSISTANT]
         reported = listed.reported[answers[-1]] if answers else 0
         met = self.met(np.array([max(tokens, reported)]), np.array([len(listed.messages)]), window)
@@ -249,15 +266,15 @@ class DeepAgentsSummarization(SummarizationPolicy):
         """The outcome with the results at the end moved to files where the request was refused or is over its budget;
         an error where it is too large even then. `before` is the request that was refused, or would have been sent."""
         ledger, window = request.ledger, request.check.window
-        fixed, state = self.fixed_tokens(ledger), outcome.state
+        state = outcome.state
         nothing = 0 if outcome.passes or outcome.sent is not None else NOTHING_TO_COMPACT
         sent = messages_of(outcome.view if outcome.sent is None else outcome.sent)
         budget = self.budget(window)
-        if not refused and (budget < 0 or self._listed(ledger, sent, state).count(fixed) <= budget):
+        if not refused and (budget < 0 or self._listed(ledger, sent, state).request() <= budget):
             return outcome._replace(held=nothing)
         messages = _clipped(request, sent)
-        count = self._listed(ledger, messages, state).count(fixed)
-        if (refused and count >= before.count(fixed)) or (0 <= budget < count):
+        count = self._listed(ledger, messages, state).request()
+        if (refused and count >= before.request()) or (0 <= budget < count):
             return _raised(request, state)
         if messages == sent and not outcome.passes:
             return outcome._replace(held=nothing)
@@ -278,7 +295,13 @@ class DeepAgentsSummarization(SummarizationPolicy):
         return list(accumulate((*LINES_BEHIND, size + 1, *LINES_BEFORE)))
 
     def _listed(self, ledger: Ledger, messages: Sequence[ListMessage], state: Any) -> ListedMessages:
-        return ListedMessages(messages, self.costs().messages(ledger, messages), reported_of(ledger, messages, state))
+        return ListedMessages(
+            messages,
+            self.costs().messages(ledger, messages),
+            reported_of(ledger, messages, state),
+            self.fixed_tokens(ledger),
+            self.fixed_messages(ledger),
+        )
 
 
 def _named(plain: MessageCosts) -> MessageCosts:
@@ -436,6 +459,16 @@ SETTINGS = (
         needs="model_profile",
         unit="tokens",
         sweep=(0, 64_000),
+    ),
+    Setting(
+        "tool_tokens",
+        "Tool definitions",
+        COUNT,
+        0,
+        "tokens of the tool definitions, counted with each request (2,665 of its own eight); 0: estimated from the "
+        "recorded ones",
+        _SOURCE,
+        unit="tokens",
     ),
     Setting(
         "truncate_trigger",

@@ -44,6 +44,10 @@ class ReportedPolicy(ListPolicy):
         """Tokens of what is counted before the messages."""
         return 0
 
+    def fixed_messages(self, ledger: Ledger) -> int:
+        """How many messages are counted before those of the list."""
+        return 0
+
     def observe(self, state: Any, prompt_tokens: int | None, step: int) -> Any:
         state = super().observe(state, prompt_tokens, step)
         return _with_reported(state, step, [max(prompt_tokens or 0, 0)])
@@ -57,7 +61,7 @@ class ReportedPolicy(ListPolicy):
 
     def counted(self, sizes: Sizes) -> Ints:
         fixed = self.fixed_tokens(sizes.ledger)
-        several = sizes.messages + (1 if fixed else 0) > 1
+        several = sizes.messages + self.fixed_messages(sizes.ledger) > 1
         reported, answer = self._last_reported(sizes)
         prefix = self.costs().prefix(sizes.ledger)
         after = prefix[sizes.at] - prefix[np.minimum(answer + 1, sizes.at)]

@@ -64,8 +64,12 @@ class SummarizationPolicy(ReportedPolicy):
         return size_of(self.settings.keep, "keep")
 
     def costs(self) -> MessageCosts:
-        anthropic = self.settings.model_kind == ANTHROPIC
-        return approximate(ANTHROPIC_CHARS_PER_TOKEN if anthropic else CHARS_PER_TOKEN)
+        return approximate(self.chars_per_token)
+
+    @property
+    def chars_per_token(self) -> float:
+        """The characters that the library takes for a token of this kind of model."""
+        return ANTHROPIC_CHARS_PER_TOKEN if self.settings.model_kind == ANTHROPIC else CHARS_PER_TOKEN
 
     def limit(self, window: int) -> int:
         """The smallest number of tokens that the trigger names, -1: it names none."""

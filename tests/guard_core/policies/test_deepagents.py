@@ -1,5 +1,6 @@
 """Deep Agents' summarization does what the library does."""
 
+import msgspec
 import pytest
 
 from guard_core.estimation.usage import RatioUsage
@@ -8,7 +9,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.requests import materialise
-from guard_core.sessions import ModelCall, Session
+from guard_core.sessions import ModelCall, Session, ToolDefinition
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
 from tests.guard_core.conformance.libraries import check_equals_the_library
@@ -81,6 +82,23 @@ def test_the_most_tokens_of_an_answer_are_taken_off_what_a_request_may_have(answ
     settings = {"trigger": "tokens 100000", "keep": "messages 1", "max_output_tokens": answer}
     trace, _ = replayed(events, window=4_000, usage=RatioUsage(0.5), **settings)
     assert (trace.columns["held"].item(0), len(trace.compactions)) == (held, compactions)
+
+
+@pytest.mark.parametrize(
+    ("settings", "more"), [({}, 10), ({"model_kind": "anthropic-chat"}, 13), ({"tool_tokens": 700}, 700)]
+)
+def test_tool_definitions_are_counted_with_each_request(settings, more):
+    """deepagents 0.7.32, `_count_tokens`: characters of the definitions / 4, or / 3.3 with Claude, rounded up."""
+    events = (user("x" * 400),)
+    plain = Session(events, (ModelCall(at=1),))
+    with_tools = msgspec.structs.replace(plain, tools=(ToolDefinition("grep", "d" * 36),))
+    policy = get_policy("deepagents-summarization", **settings)
+    without = get_policy("deepagents-summarization", **{**settings, "tool_tokens": 0})
+    counts = [
+        replay(Ledger.of(session), replayed_by, window=10_000).columns["decision_tokens"].item(0)
+        for session, replayed_by in ((plain, without), (with_tools, policy))
+    ]
+    assert counts[1] - counts[0] == more
 
 
 def test_a_refused_request_is_summarised_once():
