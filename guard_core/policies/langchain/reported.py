@@ -16,7 +16,8 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import in_steps, outputs_as_of, outputs_of
 from guard_core.policies.pieces.lists import ListMemory, ListPolicy, Sizes
-from guard_core.policies.pieces.messages import ASSISTANT, ListMessage, roles_of
+from guard_core.policies.pieces.messages import ASSISTANT, ListMessage, messages_of, roles_of
+from guard_core.views import Span
 
 LEAST_SCALE, MOST_SCALE = 1.0, 1.25  # langchain-core 1.7.2, count_tokens_approximately
 
@@ -63,19 +64,34 @@ class ReportedPolicy(ListPolicy):
         fixed = self.fixed_tokens(sizes.ledger)
         several = sizes.messages + self.fixed_messages(sizes.ledger) > 1
         reported, answer = self._last_reported(sizes)
-        prefix = self.costs().prefix(sizes.ledger)
-        after = prefix[sizes.at] - prefix[np.minimum(answer + 1, sizes.at)]
         tokens = sizes.whole + fixed
-        return np.asarray(scaled(tokens, np.where(several, reported, 0), tokens - after))
+        return np.asarray(scaled(tokens, np.where(several, reported, 0), tokens - self._behind(sizes, answer)))
 
     def _last_reported(self, sizes: Sizes) -> tuple[Ints, Ints]:
         """What the provider counted of the last answer that it counted and of its request, 0 where that answer is no
         longer in the list; and the event of the answer."""
-        ledger = sizes.ledger
+        ledger, head = sizes.ledger, sizes.head
         answer = in_steps(ledger, "response", sizes.as_of, -1)
         total = sizes.last + outputs_as_of(ledger, sizes.as_of)
-        known = (sizes.as_of >= 0) & (sizes.last > 0) & (answer >= sizes.head.kept_from) & (answer < sizes.at)
+        is_held = answer >= head.kept_from
+        for span in (segment for segment in head.view if isinstance(segment, Span)):
+            is_held |= (answer >= span.start) & (answer < span.stop)
+        known = (sizes.as_of >= 0) & (sizes.last > 0) & is_held & (answer < sizes.at)
         return np.where(known, total, 0), answer
+
+    def _behind(self, sizes: Sizes, answer: Ints) -> Ints:
+        """The approximate count of what the list has behind an answer in it."""
+        head, prefix = sizes.head, self.costs().prefix(sizes.ledger)
+        behind = prefix[sizes.at] - prefix[np.minimum(np.maximum(answer + 1, head.kept_from), sizes.at)]
+        for event in np.unique(answer).tolist():
+            if not 0 <= event < head.kept_from:
+                continue
+            messages = messages_of(head.view)
+            places = [place for place, message in enumerate(messages) if message.event == event]
+            if places:
+                kept = sum(self.costs().messages(sizes.ledger, messages[places[0] + 1 :]))
+                behind = behind + np.where(answer == event, kept, 0)
+        return np.asarray(behind)
 
     def reported(self, sizes: Sizes) -> Ints:
         """What the provider reported of the last answer in the list and its request, 0: nothing."""

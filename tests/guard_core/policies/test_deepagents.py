@@ -1,8 +1,12 @@
 """Deep Agents' summarization does what the library does."""
 
+import math
+
 import msgspec
+import numpy as np
 import pytest
 
+from guard_core.conformance.libraries.scripts import ScriptedUsage
 from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
@@ -62,6 +66,22 @@ def test_without_texts_the_lines_of_a_result_are_taken_as_equally_long():
     _, with_texts = replayed(LARGE)
     _, without = replayed(LARGE, texts=False)
     assert abs(size_of(with_texts[-1]) - size_of(without[-1])) <= 10
+
+
+def test_an_answer_that_was_counted_scales_the_list_after_the_results_behind_it_moved_to_files():
+    """langchain-core 1.7.2, `count_tokens_approximately`: by the last answer in the list that was counted, at most by a
+    quarter; the answer behind the moved result was not."""
+    events = [*LARGE, Event(Role.MODEL, (TextPart("d" * 400),)), user("e" * 400)]
+    calls = ModelCall(at=1, response=1, output_tokens=100), ModelCall(at=3, response=3), ModelCall(at=5)
+    session = Session(tuple(events), calls)
+    policy = get_policy("deepagents-summarization", keep="messages 3")
+    plain, scaled = (
+        replay(Ledger.of(session), policy, window=2_000, usage=usage, session=session)
+        for usage in (ScriptedUsage(np.array([reported, -1, -1]), session) for reported in (-1, 900))
+    )
+    assert plain.columns["fired"].tolist() == scaled.columns["fired"].tolist() == [0, 1, 0]
+    counts = [trace.columns["decision_tokens"].item(2) for trace in (plain, scaled)]
+    assert counts[1] == math.ceil(counts[0] * 1.25)
 
 
 def test_of_a_file_that_was_read_the_beginning_stays():
