@@ -127,7 +127,7 @@ class ListedMessages(NamedTuple):
     fixed: int
     fixed_messages: int
 
-    def count(self) -> int:
+    def tokens(self) -> int:
         """Its tokens."""
         return self._counted(0, 0)
 
@@ -190,7 +190,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         sent = _unless(request.view, view_of(ledger, before.messages))
         if not refused and not self._due(before, ledger, check.window):
             return None if sent is None else ListOutcome(request.view, state, sent=sent, reason=self._why_cut(request))
-        cut = self.cut_of(request, before.messages, before.costs, before.count())
+        cut = self.cut_of(request, before.messages, before.costs, before.tokens())
         asked = {"asked_at": check.step, "asked_tokens": request.counted}
         listed = {"asked_head": state.head, "asked_from": state.kept_from}
         state = msgspec.structs.replace(state, **asked, **listed, sent=(), sent_from=0)
