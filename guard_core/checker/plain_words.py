@@ -25,6 +25,7 @@ _LEAVING = (
     *("not ", "n't", "never", "only", "except", "unless", "until", "if ", "?", "once", "this time", "today"),
     "for now",
 )
+_PERMITS = re.compile(r"\b(?:you|we) (?:may|can)\b|\blonger\b", re.IGNORECASE)
 _CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
 
 
@@ -43,9 +44,15 @@ def _long_words(text: str) -> list[str]:
 
 
 def is_long(event: Event) -> bool:
-    """Has a message so many words that it says more than to go on, without what an agent puts in tags."""
+    """Has a sentence of a message so many words that it says more than to go on, without what an agent puts in tags and
+    what permits something."""
     text = " ".join(re.sub(r"<[^<>]*>", " ", part_text(part)) for part in event.parts)
-    return len(text.split()) > MOST_WORDS
+    said = (
+        one
+        for one in re.split(r"[.!?]\s|\n", text)
+        if not re.search(r"\b(?:you|we) (?:may|can)\b|\blonger\b", one, re.I)
+    )
+    return any(len(one.split()) > MOST_WORDS for one in said)
 
 
 def is_closed(todo: str, events: Iterable[Event]) -> bool:

@@ -391,7 +391,7 @@ def _names_what_goes_on(story: Story, finding: Finding, message: int) -> None:
     between = story.session.events[message + 1 : begun_by + 1] if begun_by != message else ()
     if any(event.starts_turn() and is_long(event) for event in between):
         raise Wrong("a message in between says more than to go on")
-    if ("only says to go on" in finding.sentence) != (begun_by != message):
+    if ("asks only to go on" in finding.sentence) != (begun_by != message):
         raise Wrong("the message that began the turn only says to go on, or does not, and the sentence says otherwise")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from guard_core.facts.lifting import permits
+from guard_core.facts.texts import split_sentences
 from guard_core.quoting import normalised
 
 LONGEST = 200  # bytes of such a message, ours: the marks that an agent writes around a command included
@@ -30,5 +32,10 @@ _ONLY = re.compile(rf"[\s.…]*{_BEFORE}(?:(?:{_GO_ON}){_BEHIND}|{_EASTERN})[\s.
 
 
 def says_to_go_on(words: str) -> bool:
-    """Is "continue", "go on", "weiter" or the like all that a message says."""
-    return len(words) <= LONGEST and _ONLY.fullmatch(normalised(words)) is not None
+    """Is "continue", "go on", "weiter" or the like all that a message asks for, whatever it permits beside."""
+    if len(words) > LONGEST:
+        return False
+    if _ONLY.fullmatch(normalised(words)):
+        return True
+    asking = " ".join(one for one in split_sentences(words) if not permits(one))
+    return asking != "" and _ONLY.fullmatch(normalised(asking)) is not None

@@ -295,3 +295,5 @@ def test_its_own_test_of_a_closed_todo_reads_lists_and_boxes():
 def test_its_own_test_of_a_message_that_says_to_go_on_counts_words():
     assert not is_long(Event(Role.USER, (TextPart("<feedback>OK, please go on where you left off.</feedback>"),)))
     assert is_long(Event(Role.USER, (TextPart("Go on, " + "and " * 12),)))
+    permitted = "You can change every file below the folder of the importer from now on, as you like. Go on."
+    assert not is_long(Event(Role.USER, (TextPart(permitted),)))
