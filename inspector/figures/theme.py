@@ -79,9 +79,10 @@ def steps_axis(first: float, last: float, **more: Any) -> dict[str, Any]:
 
 
 def layout(height: int, **more: Any) -> dict[str, Any]:
-    """What all figures share."""
+    """What all figures share. A legend is no part of the drawing (`legend.py`)."""
     return {
         "height": height,
+        "showlegend": False,
         "font": {"family": FONT, "size": 12, "color": TEXT},
         "paper_bgcolor": CLEAR,
         "plot_bgcolor": CLEAR,

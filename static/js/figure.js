@@ -3,6 +3,9 @@
 // Answers with DOM events: "figure:step" (detail.step) when a point is chosen; unless prevented, its page is opened.
 // "figure:preview" asks a figure (detail.id) for its points under other settings (detail.search), before the page says it in
 // words what these change: detail.points is then a promise that ends with the points, or where there are none to have.
+import { NARROW, fitted } from "./fitting.js";
+import { Legend, spoken } from "./legend.js";
+
 const CONFIG = {
   displaylogo: false,
   showSendToCloud: false,
@@ -10,9 +13,6 @@ const CONFIG = {
   scrollZoom: false,
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
 };
-const NARROW = 640; // pixels
-const NARROW_TICKS = 5; // of an axis of steps, whose numbers have up to six characters
-const NARROW_NUMBERS = 6; // beside the marks of one kind; more would lie on one another
 const STILL_REPLAYING = 202;
 let library;
 
@@ -50,24 +50,6 @@ function recoloured(value, map) {
   return value;
 }
 
-function fitted(figure, width) {
-  const layout = figure.layout;
-  if (width < NARROW && layout.showlegend !== false) {
-    const titles = (layout.annotations ?? []).filter((item) => item.name !== "edge");
-    const legend = { ...layout.legend, y: -0.14, yanchor: "top" };
-    const margin = { ...layout.margin, r: 12, t: 28, b: 150, l: 44 };
-    const xaxis = { ...layout.xaxis, nticks: NARROW_TICKS, tickangle: 0, ticklabeloverflow: "hide past div" };
-    if (xaxis.dtick && xaxis.type !== "log") xaxis.dtick = Math.ceil((xaxis.range[1] - xaxis.range[0]) / NARROW_TICKS);
-    const isCrowded = ({ hovertext }) => hovertext?.length > NARROW_NUMBERS;
-    const data = figure.data.map((trace) => (isCrowded(trace) ? { ...trace, mode: "markers" } : trace));
-    return { data, layout: { ...layout, height: layout.height + 88, annotations: titles, legend, margin, xaxis } };
-  }
-  if (width < NARROW) {
-    return { ...figure, layout: { ...layout, annotations: [], margin: { ...layout.margin, r: 12 } } };
-  }
-  return figure;
-}
-
 // ---- points of a figure; none where they are still computed, or settings are not allowed: the page says so in words
 const ask = (url, signal) => fetch(url, { signal, headers: { Accept: "application/json" } });
 
@@ -76,27 +58,36 @@ async function points(url, signal) {
   return answer.status === 200 ? answer.json() : null;
 }
 
-// ---- a plot whose page becomes narrow or wide, as of a phone that is turned, is drawn for its new width
-const widths = new ResizeObserver((entries) => {
+// ---- a plot whose page becomes narrow or wide, low or high, as of a phone that is turned, is drawn for its new size
+const sizes = new ResizeObserver((entries) => {
   for (const { target } of entries) {
-    const { island, isNarrow, clientWidth } = target;
-    if (clientWidth && island.figure && isNarrow !== clientWidth < NARROW) island.draw();
+    const { island, drawnFor, clientWidth } = target;
+    if (clientWidth && island.figure && drawnFor !== sizeOf(target)) island.draw();
   }
 });
+const sizeOf = ({ clientWidth, clientHeight }) => `${clientWidth < NARROW} ${clientHeight}`;
 
 // ---- one island
 class Island {
   constructor(element) {
     this.element = element;
     this.plot = element.querySelector("[data-plot]");
+    const list = element.querySelector("[data-legend]");
+    this.legend = list && new Legend(list);
+    if (list) this.legend.changed = () => this.draw();
     this.at = null;
   }
 
   // The new element of a fragment takes over the plot of the one it replaced, so that the chart changes without a flash,
-  // and the points that were asked for ahead of the fragment.
+  // with its legend, and the points that were asked for ahead of the fragment.
   inherit(old, search) {
     this.plot.replaceWith(old.plot);
     this.plot = old.plot;
+    if (old.legend) {
+      this.legend.list.replaceWith(old.legend.list);
+      this.legend = old.legend;
+      this.legend.changed = () => this.draw();
+    }
     this.listening = old.listening;
     this.plot.island = this;
     if (old.listening) this.element.dataset.plotted = "1";
@@ -143,7 +134,7 @@ class Island {
     const { plot } = this;
     plot.island = this;
     plot.querySelector("[data-wait]")?.remove();
-    widths.observe(plot);
+    sizes.observe(plot);
     plot.on("plotly_click", (event) => plot.island.choose(event.points[0].x, event.points[0].customdata));
     plot.on("plotly_relayout", (change) => plot.island.zoomed(change));
     plot.addEventListener("keydown", (event) => plot.island.key(event));
@@ -151,10 +142,11 @@ class Island {
 
   async paint(Plotly, figure) {
     const themed = recoloured(figure, colours(figure.layout.meta.palette));
-    const { clientWidth } = this.plot;
-    this.plot.isNarrow = clientWidth < NARROW;
-    const { data, layout } = fitted(themed, clientWidth);
-    await Plotly.react(this.plot, data, layout, CONFIG);
+    const { clientWidth, clientHeight } = this.plot;
+    this.plot.drawnFor = sizeOf(this.plot);
+    const { data, layout } = fitted(themed, clientWidth, clientHeight);
+    this.legend?.show(figure);
+    await Plotly.react(this.plot, this.legend?.visible(data) ?? data, layout, CONFIG);
     hideDrawing(this.plot);
     this.element.dataset.drawn = "1";
   }
@@ -237,7 +229,7 @@ function reading(plot, step) {
   const values = plot.calcdata
     .map((points, index) => [plot.data[index], points.find((point) => point.x === step)])
     .filter(([trace, point]) => Number.isFinite(point?.y) && !trace.yaxis)
-    .map(([trace, point]) => `${trace.name} ${rounded(point.y)}${Number.isFinite(point.data) ? ` (${point.data} %)` : ""}`);
+    .map(([trace, point]) => `${spoken(trace.name)} ${rounded(point.y)}${Number.isFinite(point.data) ? ` (${point.data} %)` : ""}`);
   return `step ${step}: ${values.join(", ")}`;
 }
 
@@ -274,7 +266,7 @@ function start(root, search) {
 function sweepAway() {
   for (const [element, island] of islands) {
     if (element.isConnected) continue;
-    widths.unobserve(island.plot);
+    sizes.unobserve(island.plot);
     window.Plotly?.purge(island.plot);
     islands.delete(element);
   }

@@ -8,7 +8,7 @@ import pytest
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from tests.browser.conftest import drawn, followed, shot, wait
-from tests.browser.looks import check_looks
+from tests.browser.looks import STYLED, check_looks
 from tests.builders import session, tool_result, user
 from tests.plugins.tiers import mostly_long
 from tests.waiting import until
@@ -152,6 +152,67 @@ def test_a_chart_is_drawn_again_for_a_page_that_becomes_narrow_and_wide_again(op
     assert shows()[1] == 0 < wide[1], "thirty numbers would lie on one another"
     page.set_viewport_size({"width": 1440, "height": 900})
     until(lambda: shows() == wide)
+
+
+LEGEND = """() => [...document.querySelectorAll("[data-legend] button")].map((entry) => {
+  const drawing = entry.querySelector("path").getBoundingClientRect();
+  return [entry.textContent, Math.max(drawing.width, drawing.height) > 4];
+})"""
+DRAWN = """name => document.querySelector("#timeline .js-plotly-plot").data
+  .find((one) => one.name === name).visible !== false"""
+
+
+def test_each_entry_of_the_legend_has_its_mark_and_shows_or_hides_what_it_names(overview):
+    entries = overview.evaluate(LEGEND)
+    assert {"recorded prompt tokens", "compaction", "context window"} <= {name for name, _ in entries}
+    assert all(has_mark for _, has_mark in entries)
+    entry = overview.get_by_role("button", name="compaction", exact=True)
+    entry.focus()
+    overview.keyboard.press("Enter")
+    wait(overview, f"name => !({DRAWN})(name)", "compaction")
+    overview.fill("#set-window", "150000")  # what is hidden stays so under other settings
+    overview.wait_for_url(re.compile("window=150000"))
+    overview.get_by_role("button", name="context window of the replay", exact=True).wait_for()
+    assert entry.get_attribute("aria-pressed") == "false"
+    assert not overview.evaluate(DRAWN, "compaction")
+    entry.click()
+    wait(overview, DRAWN, "compaction")
+
+
+def test_the_chart_takes_the_height_that_the_window_leaves_and_its_labels_stay_apart(overview):
+    rows = """() => {
+      const box = (item) => item.getBoundingClientRect();
+      const main = box(document.querySelector("#timeline .nsewdrag"));
+      const labels = [...document.querySelectorAll("#timeline .annotation text")].map(box);
+      const places = labels.filter(({ left }) => left > main.right).map(({ top }) => top);
+      places.sort((one, other) => one - other);
+      return [main.height, Math.min(...places.slice(1).map((place, index) => place - places[index]))];
+    }"""
+    heights = []
+    for height in (700, 1000):
+        overview.set_viewport_size({"width": 1440, "height": height})
+        plot = "document.querySelector('#timeline [data-plot]')"
+        wait(overview, f"{plot}.layout.height === {plot}.clientHeight")
+        main, gap = overview.evaluate(rows)
+        assert gap > 14
+        heights.append(main)
+    assert heights[0] < heights[1]
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_nothing_moves_when_the_chart_is_drawn(open_page, sessions, width):
+    page, held = open_page(width), []
+    page.route("**/plotly-basic*", lambda route: held.append(route))
+    page.goto(sessions("timing-gap"), wait_until="domcontentloaded")  # a script that does not come delays the rest
+    wait(page, STYLED)
+    below = "document.querySelector('#answers').getBoundingClientRect().top"
+    before = page.evaluate(below)
+    until(lambda: page.evaluate("true") and held)  # the driver hears of requests while it is spoken to
+    held.pop().continue_()
+    drawn(page)
+    page.get_by_role("button", name="recorded prompt tokens", exact=True).wait_for()
+    assert page.evaluate(below) == before
+    page.unroute_all()
 
 
 def test_arrow_keys_read_the_points_and_enter_opens_one(overview):

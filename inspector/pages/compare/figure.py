@@ -16,7 +16,7 @@ from inspector.figures.picture import POINTS, WIDTH, Picture, PicturePath, axis_
 from inspector.figures.timeline import NO_STEPS
 from inspector.pages.shared.numbers import step_number
 
-HEIGHT = 420
+HEIGHT = 360
 STYLES = (
     (theme.RECORDED, "solid", "triangle-down"),
     (theme.REPLAYED, "dash", "square"),
@@ -53,8 +53,7 @@ def comparison_figure(lines: Sequence[SideLine], parts_at: int | None) -> dict[s
         shapes = [{"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": edge}]
     layout = theme.layout(
         HEIGHT,
-        margin={"l": 56, "r": 16, "t": 72, "b": 44},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 56, "r": 16, "t": 12, "b": 44},
         xaxis=theme.steps_axis(1, max((len(line.tokens) for line in lines), default=1)),
         yaxis=theme.axis(rangemode="tozero", tickformat="~s"),
         shapes=shapes,

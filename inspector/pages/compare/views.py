@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from guard_core.policies import GROUPS
+from inspector.figures.legend import legend_names
 from inspector.figures.plain import plain_figure
 from inspector.models import Project, Session
 from inspector.pages.compare.figure import SideLine, comparison_figure, comparison_picture
@@ -101,6 +102,7 @@ def _context(request: HttpRequest, sides: list[ComparedSide], errors: list[str])
     address = f"{reverse('compare')}?{urlencode([('side', side.wanted.key) for side in sides])}"
     here = step_of(request, "at", max(1, count), next((step for step in parts if step is not None), 0))
     lines = [SideLine(side.label, side.case.tokens, side.fired) for side in sides]
+    drawn = comparison_figure(lines, parts[0])
     return {
         "errors": errors,
         "steps": count,
@@ -121,7 +123,8 @@ def _context(request: HttpRequest, sides: list[ComparedSide], errors: list[str])
             "id": "comparison",
             "rows": 3,
             "picture": comparison_picture(lines, parts[0]),
-            "data": plain_figure(comparison_figure(lines, parts[0])),
+            "data": plain_figure(drawn),
+            "legend": legend_names(drawn),
             "caption": _caption(sides, parts),
             "label": "Prompt tokens of each side over steps.",
             "step_url": address,

@@ -33,7 +33,6 @@ def real_against_heuristic(steps: Sequence[int], recorded: Sequence[int], heuris
             template=go.layout.Template(),
             hovermode="closest",
             margin={"l": 62, "r": 48, "t": 16, "b": 52},
-            showlegend=False,
             xaxis=_axis("heuristic estimate, tokens", (low, high)),
             yaxis=_axis("recorded prompt tokens", _range(recorded)),
             annotations=_labels(high, _range(recorded)),

@@ -15,23 +15,24 @@ from inspector.figures.timeline import Floats, Ints, Replayed, Timeline, Track
 from inspector.pages.overview.uncertainty import share_off
 from inspector.pages.shared.numbers import step_number
 
-MAIN, FACTOR, TRACK, GAP = 300, 90, 24, 26  # heights in pixels
-TOP, BOTTOM, LEFT, RIGHT = 34, 40, 62, 188
-TRACK_POINTS = 150  # and as many compactions, in 24 pixels of height
-LABEL_GAP = 15  # pixels between two labels at the right edge
+# Heights in pixels; that of the main row is its least: a page gives it more where the window is higher
+# (static/js/fitting.js).
+MAIN, FACTOR, TRACK, GAP = 160, 72, 18, 16
+TOP, BOTTOM, LEFT, RIGHT = 12, 38, 48, 188
+TRACK_POINTS = 150  # and as many compactions, in 18 pixels of height
 FEW_MARKS = 60  # more marks than this are drawn small
 MAX_BANDS = 60  # bands are nodes of the page
 RECORDED_MARK = ("triangle-down", "line-ns")  # of a compaction: where they are few, and where they are many
 REPLAYED_MARK = ("triangle-down-open", "line-ew")
 NUMBERED = 30  # as many marks have their numbers beside them
-LOW = 0.07  # of the axis: the number of a lower mark is above it
+LOW = 0.11  # of the axis: the number of a lower mark is above it
 ROOM = 0.022  # of the axis of steps: a number of two digits; closer to another one it would be read as one with it
 CARPET = 150  # compactions of one side: with more a cycle has less than four pixels of a chart 640 wide
 EDGE_POINTS = 120  # of each edge of a dense line
 CYCLES = 2  # compactions in each stretch of a dense line, so that it has both a peak and a foot
 STRETCHES = 10  # of a dense view, each with the count of its compactions
-HEADROOM = 1.18  # of the axis, for these counts
-COUNT_PLACES = (0.975, 0.895)  # of the axis: the counts of the recording, and of the replay
+HEADROOM = 1.3  # of the axis, for these counts
+COUNT_PLACES = (0.97, 0.86)  # of the axis: the counts of the recording, and of the replay
 AT_STEP = " at step %{x:,d}"
 WINDOW_SHARE = 0.25  # a window that the session fills less than this is named at the edge, not drawn to scale
 
@@ -65,14 +66,6 @@ def context_timeline(
     layout = theme.layout(
         TOP + BOTTOM + _edges(data)[-1],
         margin={"l": LEFT, "r": RIGHT, "t": TOP, "b": BOTTOM},
-        legend={
-            "orientation": "h",
-            "traceorder": "normal",
-            "x": 0,
-            "y": 1.03,
-            "yanchor": "bottom",
-            "font": {"size": 11, "color": theme.MUTED},
-        },
         shapes=_bands(data, start, stop) + _factor_lines(data),
         annotations=_edge_labels(data, steps, top) + _row_titles(data),
         **_axes(data, start, stop, top),
@@ -407,7 +400,7 @@ def _heights(data: Timeline) -> list[int]:
 def _edges(data: Timeline) -> list[int]:
     """The lower edge of each row in pixels from the top of the plot."""
     heights = _heights(data)
-    gaps = [0, GAP if heights[1] else 0, *[GAP - 8] * len(data.tracks)]
+    gaps = [0, GAP if heights[1] else 0, *[GAP] * len(data.tracks)]
     return [int(edge) for edge in np.cumsum(np.add(heights, gaps))]
 
 
@@ -512,7 +505,7 @@ def _bands(data: Timeline, start: int, stop: int) -> list[dict[str, Any]]:
 
 
 def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]]:
-    """The name and last value of each line at the right edge, moved apart so that none covers another."""
+    """The name and last value of each line at the right edge, highest first. The page moves them apart."""
     ends = [
         ("replay window" if data.is_replayed_in_another_window else "window", theme.WINDOW, float(data.window)),
         (data.threshold_name, theme.THRESHOLD, _last(data.threshold, steps)),
@@ -526,11 +519,9 @@ def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     if replayed is not None and replayed.divergence is not None and not is_carpet(replayed.compactions, steps):
         ends.append(("replay", theme.REPLAYED, _last(replayed.prompt_tokens, steps)))
     known = sorted((end for end in ends if not np.isnan(end[2])), key=lambda end: -end[2])
-    wanted = [MAIN * min(1.0, value / top) for _, _, value in known]
-    places = spread(wanted, LABEL_GAP, MAIN)
     return [
-        _label(f"{name} {theme.amount(value)}{' ↑' if value > top else ''}", color, place)
-        for (name, color, value), place in zip(known, places, strict=True)
+        _label(f"{name} {theme.amount(value)}{' ↑' if value > top else ''}", color, min(1.0, value / top))
+        for name, color, value in known
     ]
 
 
@@ -544,24 +535,13 @@ def _own_ends(data: Timeline, steps: Ints) -> list[tuple[str, str, float]]:
     return ends
 
 
-def spread(wanted: list[float], gap: float, height: float) -> list[float]:
-    """Places for labels, highest first, each near where it wants to be and at least `gap` below the one before."""
-    places: list[float] = []
-    for place in wanted:
-        places.append(min(place, places[-1] - gap) if places else min(place, height))
-    floor = 0.0
-    for index in range(len(places) - 1, -1, -1):
-        places[index] = max(places[index], floor)
-        floor = places[index] + gap
-    return places
-
-
-def _label(text: str, color: str, pixels: float) -> dict[str, Any]:
+def _label(text: str, color: str, place: float) -> dict[str, Any]:
+    """A label at a share of the height of the main row."""
     return {
         "xref": "paper",
         "yref": "y domain",
         "x": 1,
-        "y": round(pixels / MAIN, 4),
+        "y": round(place, 4),
         "xanchor": "left",
         "yanchor": "middle",
         "xshift": 6,

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET
 
 from guard_core.estimation.forecast import Forecast
 from guard_core.rules.words import headline
+from inspector.figures.legend import legend_names
 from inspector.figures.plain import plain_figure
 from inspector.pages.overview import presenter, presets, without_calls
 from inspector.pages.overview.answers import answers
@@ -169,6 +170,7 @@ def _figure(page: Frame, forecast: Forecast) -> dict[str, Any]:
         "picture": context_picture(analysis.data, seen),
         "zoomed": len(seen) < page.count,
         "data": None if part else points,
+        "legend": legend_names(points) if points else [],  # that of the chart that is replaced stays until then
         "text": json.dumps(points, cls=DjangoJSONEncoder) if grown else "",
         "caption": presenter.caption(analysis.data, analysis.facts, page.choice.words()),
         "label": "Prompt tokens over steps against threshold and window.",

@@ -12,8 +12,9 @@ from inspector.figures import theme
 from inspector.figures.plain import plain_figure
 from inspector.figures.timeline import Own, Replayed, Timeline, Track
 from inspector.pages.overview import figure as overview
-from inspector.pages.overview.figure import shows_estimates, spread
+from inspector.pages.overview.figure import rows_of, shows_estimates
 from tests.inspector.test_css_tokens import TOKENS, contrast
+from tests.services.databases import ROOT
 
 
 def made(steps=40, *, replayed=True, window=200_000):
@@ -188,7 +189,7 @@ def test_numbers_that_would_lie_on_one_another_are_read_when_pointed_at():
 def colours_of_texts(figure):
     colours = {trace.textfont.color for trace in figure.data if getattr(trace, "text", None)}
     colours |= {label.font.color for label in figure.layout.annotations}
-    return (colours | {figure.layout.legend.font.color, figure.layout.font.color}) - {None}
+    return (colours | {figure.layout.font.color}) - {None}
 
 
 @pytest.mark.parametrize("dark", [0, 1], ids=["light", "dark"])
@@ -236,7 +237,7 @@ def test_a_window_far_above_the_session_is_named_but_not_drawn_to_scale():
 
 
 def test_a_session_without_steps_gives_an_empty_figure():
-    assert context_timeline(made(0, replayed=False)).layout.height > 300
+    assert context_timeline(made(0, replayed=False)).layout.height > overview.MAIN
 
 
 def test_missing_counts_become_null():
@@ -251,12 +252,18 @@ def test_every_colour_of_the_figure_is_one_the_page_can_replace():
     assert colours <= set(theme.PALETTE)
 
 
-def test_labels_are_moved_apart_and_stay_inside():
-    places = spread([300, 299, 298, 2, 1], 15, 300)
-    gaps = [high - low for high, low in pairwise(places)]
-    assert min(gaps) >= 15
-    assert places[-1] >= 0
-    assert places[0] <= 300
+def test_labels_at_the_edge_are_shares_of_the_main_row_highest_first():
+    figure = context_timeline(made())
+    labels = [label for label in figure.layout.annotations if label.name == "edge"]
+    assert all(0 <= label.y <= 1 for label in labels)
+    assert all(high.y >= low.y for high, low in pairwise(labels))
+
+
+@pytest.mark.parametrize("data", [made(), made(replayed=False), replace(made(), factor=np.full(40, np.nan))])
+def test_a_page_reserves_what_the_lowest_figure_takes(data):
+    sheet = (ROOT / "static/css/overview.css").read_text()
+    lowest = f".figure-h{rows_of(data)} {{ --low: {context_timeline(data).layout.height}px; }}"
+    assert lowest in sheet
 
 
 # -- the rule of the recording's own agent
