@@ -110,6 +110,7 @@ class LiteLLMTrimMessages(EditingPolicy):
     """The policy; see the module."""
 
     name: ClassVar[str] = "litellm-trim-messages"
+    relation: ClassVar[str] = ">="
     most_steps: ClassVar[int] = 128  # each may have a form of its own, whose columns are remembered for some events
     settings: LiteLlmSettings
 

@@ -25,6 +25,13 @@ def sent(log, limit, **settings):
     return trace.view(0, log.calls[0].at)
 
 
+def test_a_list_of_exactly_the_limit_is_trimmed_and_the_reason_says_so():
+    log = session(user("hi"), model("m" * 400), user("v" * 400), calls=(ModelCall(at=3),))
+    trace = replay(Ledger.of(log), get_policy("litellm-trim-messages", max_tokens=200), window=1_000)
+    assert [record.reason for record in trace.compactions] == ["200 tokens >= limit 200"]
+    assert trace.view(0, 3) == (Span(1, 3),)
+
+
 CHAT = session(user("u" * 400), model("m" * 400), user("v" * 400), calls=(ModelCall(at=3),))
 
 
