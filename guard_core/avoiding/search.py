@@ -291,7 +291,7 @@ def _rival_words(rivals: list[_Reached], recorded: Cost) -> str:
     alike = [item for item in (fewest, *others) if item[:2] == fewest[:2]]
     verbs = []  # of several, and of one
     if any(item[0] != fewest[0] for item in others):
-        lose = ("may lose", "may lose") if recorded.is_least else ("lose", "loses")
+        lose = ("perhaps lose", "perhaps loses") if recorded.is_least else ("lose", "loses")
         verbs.append([f"{verb} no more than the recording" for verb in lose])
     if any(item[1] for item in others) and not fewest[1]:
         verbs.append([f"{verb} messages as they were recorded" for verb in ("send", "sends")])

@@ -371,8 +371,8 @@ def test_the_policy_that_is_named_loses_least_and_has_the_fewest_compactions_of_
     assert not remedy.loses_more
 
 
-def test_of_a_recording_that_lost_what_the_file_does_not_hold_others_may_lose_no_more():
-    """One that drops the request may lose no more than a compaction of which is not known what it removed."""
+def test_of_a_recording_that_lost_what_the_file_does_not_hold_others_perhaps_lose_no_more():
+    """One that drops the request perhaps loses no more than a compaction of which is not known what it removed."""
     built = reading(12, tokens=lambda turn: 5_000 + 16_000 * turn, size=60_000)
     at = built.calls[1].at
     cut = compaction(at - 1, base=(Inserted(0), Span(0, at)), trigger="manual")
@@ -380,7 +380,7 @@ def test_of_a_recording_that_lost_what_the_file_does_not_hold_others_may_lose_no
     (answer,) = avoid(facts, conclusions(facts)[0])
     (remedy,) = [item for item in answer.remedies if item.way.tier == POLICY]
     assert "It drops 1 of 1 user request (recorded: at least 0)" in remedy.sentence
-    traits = "may lose no more than the recording and send messages as they were recorded"
+    traits = "perhaps lose no more than the recording and send messages as they were recorded"
     assert re.search(rf"18 other policies avoid this; \d+ of them {traits}\.", remedy.sentence)
 
 
