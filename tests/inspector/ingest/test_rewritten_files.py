@@ -65,6 +65,24 @@ def words_of(row: Session) -> list[str]:
     return [event.parts[0].text for event in convert.load_session(row).events]
 
 
+def chats(turns: int, *names: str) -> bytes:
+    """An export of Claude.ai with these conversations."""
+    talk = [
+        {"uuid": f"{sender}{number}", "sender": sender, "content": [{"type": "text", "text": f"{sender} {number}"}]}
+        for number in range(turns)
+        for sender in ("human", "assistant")
+    ]
+    return json.dumps([{"uuid": name, "name": name, "chat_messages": talk} for name in names]).encode()
+
+
+def test_a_later_export_of_chats_extends_their_sessions_and_brings_new_ones(bring):
+    bring(chats(1, "a"), "conversations.json")
+    row = Session.unscoped.get()
+    bring(chats(2, "b", "a"), "conversations.json")
+    row.refresh_from_db()
+    assert (row.events, sorted(Session.unscoped.values_list("source_id", flat=True))) == (4, ["a", "b"])
+
+
 def test_an_export_that_has_grown_extends_its_session(bring):
     bring(export(2), "a.json")
     row = Session.unscoped.get()
