@@ -38,6 +38,11 @@ _TEXTS = {
 }
 _CONTEXTS = frozenset({"user_editable_context", "model_editable_context"})  # instructions of the user, and the memory
 _MEDIA = {"image": "image", "audio": "audio", "video": "video"}  # how kinds of parts that point to a file are named
+# By plan and mode from 16,000 tokens to 400,000, while the API gives the same models up to a million (chatai.guide,
+# limits/chatgpt-context-window, after OpenAI's help pages).
+_WINDOW = (
+    "ChatGPT's window depends on the plan and is mostly smaller than the model's in the API: set it where you know it."
+)
 _NO_LEAF = "The file does not say which branch is displayed: the one with the newest message is read."
 
 
@@ -187,7 +192,7 @@ class _ConversationReader:
         if not self._log.events:
             self._source.notes.skip("conversation without messages")
             return None
-        notes = [UNRECORDED_COMPACTIONS, "The file has no counts of tokens, and no schemas of tools."]
+        notes = [UNRECORDED_COMPACTIONS, _WINDOW, "The file has no counts of tokens, and no schemas of tools."]
         if not self._system:
             notes.append("The system prompt is not in the file.")
         if self._is_summarised:

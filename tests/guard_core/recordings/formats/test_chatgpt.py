@@ -57,6 +57,10 @@ def test_a_message_to_a_tool_is_its_call_and_the_tool_answers_it():
     assert (session.title, session.source_id, session.system) == ("Files", "c", None)
 
 
+def test_the_window_of_the_api_is_not_passed_off_as_that_of_the_plan():
+    assert any(note.startswith("ChatGPT's window depends on the plan") for note in only(ASKED, SAID).notes)
+
+
 def test_the_messages_of_one_answer_are_one_call_of_the_model():
     thought = message("assistant", "thoughts", thoughts=[{"summary": "Looking", "content": "There may be files."}])
     recap = message("assistant", "reasoning_recap", content="Thought for 4s")
