@@ -127,11 +127,11 @@ class ListedMessages(NamedTuple):
     fixed: int
     fixed_messages: int
 
-    def tokens(self) -> int:
+    def list_tokens(self) -> int:
         """Its tokens."""
         return self._counted(0, 0)
 
-    def request(self) -> int:
+    def request_tokens(self) -> int:
         """Those of a request with it."""
         return self._counted(self.fixed, self.fixed_messages)
 
@@ -190,7 +190,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         sent = _unless(request.view, view_of(ledger, before.messages))
         if not refused and not self._due(before, ledger, check.window):
             return None if sent is None else ListOutcome(request.view, state, sent=sent, reason=self._why_cut(request))
-        cut = self.cut_of(request, before.messages, before.costs, before.tokens())
+        cut = self.cut_of(request, before.messages, before.costs, before.list_tokens())
         asked = {"asked_at": check.step, "asked_tokens": request.counted}
         listed = {"asked_head": state.head, "asked_from": state.kept_from}
         state = msgspec.structs.replace(state, **asked, **listed, sent=(), sent_from=0)
@@ -249,7 +249,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
 
     def _due(self, listed: ListedMessages, ledger: Ledger, window: int) -> bool:
         """Is a summary due, by the list as it would be sent."""
-        tokens, budget = listed.request(), self.budget(window)
+        tokens, budget = listed.request_tokens(), self.budget(window)
         answers = [place for place, message in enumerate(listed.messages) if role_of(ledger, message) == ASSISTANT]
         reported = listed.reported[answers[-1]] if answers else 0
         met = self.met(np.array([max(tokens, reported)]), np.array([len(listed.messages)]), window)
@@ -270,11 +270,11 @@ class DeepAgentsSummarization(SummarizationPolicy):
         nothing = 0 if outcome.passes or outcome.sent is not None else NOTHING_TO_COMPACT
         sent = messages_of(outcome.view if outcome.sent is None else outcome.sent)
         budget = self.budget(window)
-        if not refused and (budget < 0 or self._listed(ledger, sent, state).request() <= budget):
+        if not refused and (budget < 0 or self._listed(ledger, sent, state).request_tokens() <= budget):
             return outcome._replace(held=nothing)
         messages = _clipped(request, sent)
-        count = self._listed(ledger, messages, state).request()
-        if (refused and count >= before.request()) or (0 <= budget < count):
+        count = self._listed(ledger, messages, state).request_tokens()
+        if (refused and count >= before.request_tokens()) or (0 <= budget < count):
             return _raised(request, state)
         if messages == sent and not outcome.passes:
             return outcome._replace(held=nothing)
