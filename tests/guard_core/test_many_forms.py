@@ -10,7 +10,7 @@ from guard_core.events import Event, Role
 from guard_core.forms import Arguments, CutToEnds, WithoutCalls, get_form
 from guard_core.ledger import FEW_EVENTS, MOST_FORMS, Ints, Ledger
 from guard_core.policies.agno import COSTS, Headed
-from guard_core.policies.deepagents import MovedToFile
+from guard_core.policies.deepagents_files import MovedToFile
 from guard_core.policies.inspect_ai.edit import CallsAsTexts
 from guard_core.policies.strands.sliding_window import CutResults
 from guard_core.sessions import Session
