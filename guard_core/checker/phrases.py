@@ -140,7 +140,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "Compaction(s) {quoted_by:list} still quoted",
         "Compaction(s) {quoted_by:list} quoted",
         "summary of compaction(s) {sealed:beginning}, which",
-        "Message {continued_by:place} asks only to go on",
+        "Message {continued_by:place} asks only to continue with it",
         "The summary of compaction {forgotten_by:place} (step {forgotten_at:place}) no longer does",
         "After compaction {compaction:place} (step {compacted_at:place})",
         "(message {message:place})",

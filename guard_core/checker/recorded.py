@@ -385,14 +385,14 @@ def _quoted(story: Story, finding: Finding) -> str:
 
 
 def _names_what_goes_on(story: Story, finding: Finding, message: int) -> None:
-    """Is the message named that began the turn of the loss, where that only says to go on with the one before."""
+    """Is the message named that began the turn of the loss, where that only asks to continue with the one before."""
     begun_by = story.request_of(finding.step)
     agree(finding, continued_by=-1 if begun_by == message else begun_by)
     between = story.session.events[message + 1 : begun_by + 1] if begun_by != message else ()
     if any(event.starts_turn() and is_long(event) for event in between):
         raise Wrong("a message in between says more than to go on")
-    if ("asks only to go on" in finding.sentence) != (begun_by != message):
-        raise Wrong("the message that began the turn only says to go on, or does not, and the sentence says otherwise")
+    if ("asks only to continue with it" in finding.sentence) != (begun_by != message):
+        raise Wrong("the message that began the turn only asks to continue, or does not, and the sentence says otherwise")
 
 
 def _said_in_part(story: Story, finding: Finding, message: int, removals: list[int], unread: set[int]) -> bool:

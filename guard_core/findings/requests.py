@@ -278,7 +278,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         what += (
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
         )
-    what += f" Message {begun_by + 1:,} asks only to go on." if begun_by in words.continued_by else ""
+    what += f" Message {begun_by + 1:,} asks only to continue with it." if begun_by in words.continued_by else ""
     sentence = f'Your request "{words.quote}{"" if words.is_whole else " …"}" {what}'
     severity = INFO if absence is None or is_unread or (is_said and forgetting is None) else WARNING
     steps = tuple(item.step for item in removals[:LISTED])

@@ -68,7 +68,7 @@ def test_a_request_is_lost_too_where_the_user_only_said_to_go_on_with_it(words, 
     assert (finding.severity, finding.numbers["message"], finding.numbers["continued_by"]) == ("warning", 0, 4)
     assert finding.sentence == (
         f'Your request "{ASK}" left the context at step {max(at, 5) - 1} (compaction 1); nothing has quoted it since. '
-        "Message 5 asks only to go on."
+        "Message 5 asks only to continue with it."
     )
     facts = Facts.of(built)
     claims = recorded_findings(facts)
@@ -96,7 +96,7 @@ def test_a_request_that_was_over_is_not_missed_where_the_user_asks_for_something
 def test_a_request_that_is_continued_is_kept_by_a_summary_that_quotes_it():
     (finding,) = lost(gone_on("continue", compaction(4, summary=f'The user: "{ASK}".')))
     assert finding.severity == "info"
-    assert finding.sentence.endswith("the summary still quotes it. Message 5 asks only to go on.")
+    assert finding.sentence.endswith("the summary still quotes it. Message 5 asks only to continue with it.")
 
 
 def test_what_an_agent_does_without_its_model_lies_between_a_request_and_its_continuation():
