@@ -44,7 +44,9 @@ class ReplayOutcome(msgspec.Struct, frozen=True):
 class Remedy(msgspec.Struct, frozen=True):
     """A way that reaches a goal, with what its replay came to and what it costs. `rivals` counts the ways of its tier
     that reach it where all were tried: other policies have no order of nearness, so the gentlest is taken
-    (`_Reached.harm`). `loses_more`: than the recording, as every way of its tier that reaches the goal does."""
+    (`_Reached.harm`). `loses_more`: than the recording, as every way of its tier that reaches the goal does. `short` is
+    how `sentence` begins: what is reached by which change; where that loses more, the whole sentence; "" in answers
+    stored before it was kept."""
 
     way: Way
     outcome: ReplayOutcome
@@ -52,6 +54,7 @@ class Remedy(msgspec.Struct, frozen=True):
     rivals: int = 0
     cost: Cost | None = None
     loses_more: bool = False
+    short: str = ""
 
 
 class _Reached(NamedTuple):
@@ -179,8 +182,10 @@ class _Search:
     def _remedy(self, goal: Goal, tier: str, reaching: list[_Reached]) -> Remedy:
         best = min(reaching, key=attrgetter("harm" if tier == POLICY else "loses_more"))
         rivals = reaching if tier == POLICY else []
-        sentence = self._sentence(goal, best, rivals)
-        return Remedy(best.way, _outcome(best.case), sentence, len(rivals), best.cost, best.loses_more)
+        change, rest = self._change_sentence(goal, best), self._outcome_sentences(goal, best, rivals)
+        sentence = f"{change} {rest}"
+        short = sentence if best.loses_more else change
+        return Remedy(best.way, _outcome(best.case), sentence, len(rivals), best.cost, best.loses_more, short)
 
     def _unchanged(self) -> Case | None:
         kind = self.base.kind
@@ -232,15 +237,17 @@ class _Search:
             self.recorded,
         )
 
-    def _sentence(self, goal: Goal, reached: _Reached, rivals: list[_Reached]) -> str:
-        """First what is reached by which change, then what the replay came to and costs, then what that rests on."""
+    def _change_sentence(self, goal: Goal, reached: _Reached) -> str:
+        """What is reached by which change."""
         way, case = reached.way, reached.case
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
         change = _change_words(way, self.base, self.facts.counts.total)
-        result = (
-            f"{_capitalised(_reached(goal, case, way.window))} {change}{assumed}. "
-            f"{_capitalised(self._outcome_words(case))}."
-        )
+        return f"{_capitalised(_reached(goal, case, way.window))} {change}{assumed}."
+
+    def _outcome_sentences(self, goal: Goal, reached: _Reached, rivals: list[_Reached]) -> str:
+        """What the replay came to and costs, then what that rests on."""
+        case = reached.case
+        result = f"{_capitalised(self._outcome_words(case))}."
         cost = cost_words(case, reached.cost, self.recorded)
         basis, rest = self._basis_words(goal, case, reached.cost), _rival_words(rivals, self.recorded)
         return " ".join(filter(None, (result, cost, basis, rest)))

@@ -14,6 +14,7 @@ from tests.big_sessions import big_session
 from tests.browser.conftest import drawn, followed, nodes, wait
 from tests.plugins.tiers import mostly_long
 from tests.services.databases import ROOT
+from tests.waiting import until
 
 REAL = ROOT.parent / "shared/samples/claude-code/long-2-compactions.jsonl"
 STEPS = int(os.environ.get("STEPS", "5000"))
@@ -39,6 +40,25 @@ def known(served):
 @pytest.fixture(params=mostly_long(["usual", "long"], short=["usual"]))
 def session(request, known):
     return known(request.param)
+
+
+def test_the_first_screen_says_what_happened_what_it_cost_and_what_would_have_avoided_it(page, known):
+    address, _ = known("usual")
+
+    def answered() -> bool:
+        page.goto(address)
+        drawn(page)
+        return "Other settings are being replayed" not in page.inner_text("#answers")
+
+    until(answered)
+    rows = page.locator("#answers dt, #answers dd")
+    assert all(box["y"] + box["height"] <= 900 for box in (row.bounding_box() for row in rows.all()))
+    cost = page.locator("#answers dd").nth(1)
+    lost = page.locator("#answers dd").nth(2).inner_text()
+    compaction = re.search(r"ompaction (\d+)", lost)
+    assert compaction is None or f"Compaction {compaction[1]} " in cost.inner_text()
+    cost.locator("summary").click()
+    assert "compactions saved" in cost.inner_text() or "compactions cost" in cost.inner_text()
 
 
 def test_why_it_compacted_here(page, session):

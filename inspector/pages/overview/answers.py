@@ -20,7 +20,7 @@ LOST = ("request_lost", "part_lost", "rule_lost", "earlier_rule_lost", "todo_los
 
 
 def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:
-    """The answers in their order, each with its sentences and the page that says more."""
+    """The answers in their order, each with its first sentence, the others, and the page that says more."""
     findings = page.analysis.facts.conclusions
     lost = [item for item in findings if item.kind in LOST]
     rule = [_row("The agent’s rule", [{"words": own_rule}], page.links["rule"], "The rule, step by step")]
@@ -33,7 +33,7 @@ def answers(page: Frame, own_rule: str) -> list[dict[str, Any]]:
 
 
 def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
-    """What the compactions cost: all together, and those that lost a request or a rule, else the first."""
+    """What the compactions cost: first those that lost a request or a rule, else all together and the first ones."""
     analysis, name = page.analysis, "What it cost"
     side = "replayed" if analysis.simulated else "recorded"
     prices = analysis.replayed_payback if analysis.simulated else analysis.recorded_payback
@@ -44,9 +44,10 @@ def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
         return _row(name, [{"words": text}], page.links["policies"], "Other policies")
     losing = {item.numbers["compaction"] for item in lost}
     shown = sorted(prices, key=lambda item: (item.index not in losing, item.index))[:SHOWN_PRICES]
-    items = [{"words": balance_words(prices, analysis.prices)}] if len(prices) > 1 else []
-    items += [_price(page, item, side) for item in sorted(shown, key=lambda item: item.index)]
-    return _row(name, items, page.links["policies"], "Other policies")
+    balance = [{"words": balance_words(prices, analysis.prices)}] if len(prices) > 1 else []
+    first = [_price(page, item, side) for item in shown if item.index in losing]
+    others = [_price(page, item, side) for item in shown if item.index not in losing]
+    return _row(name, [*first, *balance, *others], page.links["policies"], "Other policies")
 
 
 def _price(page: Frame, price: Payback, side: str) -> dict[str, str]:
@@ -88,10 +89,12 @@ def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:
     for place, answer in enumerate(answers.answers[:SHOWN_ANSWERS]):
         rows = remedy_rows(answer, page.analysis, page.paths["overview"])
         rows = rows if not place else rows[:1]  # of the gravest finding every way, of the others the nearest
-        items += [{"words": item["sentence"], "url": item["url"], "link": "Replay it"} for item in rows]
+        items += [
+            {"words": item["short"], "rest": item["rest"], "url": item["url"], "link": "Replay it"} for item in rows
+        ]
         items += [] if rows else [{"words": answer.sentence}]
     return _row(name, items, url, "All answers, and what they are based on")
 
 
 def _row(name: str, items: list[dict[str, str]], url: str, link: str) -> dict[str, Any]:
-    return {"name": name, "items": items, "url": url, "link": link}
+    return {"name": name, "first": items[0], "more": items[1:], "url": url, "link": link}

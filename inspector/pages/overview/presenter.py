@@ -328,9 +328,9 @@ def _replay_words(data: Timeline) -> str:
     if data.replayed is None or data.replayed.divergence is None:
         return ", every request is the same."
     steps = data.replayed.compactions
-    where = f", the first at step {step_number(int(steps[0])):,}" if len(steps) else ""
+    where = f", first at step {step_number(int(steps[0])):,}" if len(steps) else ""
     words = counted(len(steps), "compaction")
-    return f": {words}{where}; modelled from step {step_number(data.replayed.divergence):,} on."
+    return f": {words}{where}; modelled from step {step_number(data.replayed.divergence):,}."
 
 
 def _peak_sentence(facts: Facts) -> str:

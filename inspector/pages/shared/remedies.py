@@ -36,11 +36,15 @@ def answer_rows(
 
 
 def remedy_rows(answer: Answer, analysis: Analysis, path: str) -> list[dict[str, str]]:
-    """The remedies of an answer, each with the address of its replay ("" where no address says the same)."""
+    """The remedies of an answer: each sentence, also in two (its short form and the rest), and the address that replays
+    it ("" where no address says the same)."""
     rows = []
     for place, item in enumerate(answer.remedies):
         choice = choice_of(analysis.facts, answer, place, analysis.facts.window.value)
-        rows.append({"sentence": item.sentence, "url": path + choice.query() if choice else ""})
+        short = item.short or item.sentence
+        rest = item.sentence.removeprefix(short).lstrip()
+        url = path + choice.query() if choice else ""
+        rows.append({"sentence": item.sentence, "short": short, "rest": rest, "url": url})
     return rows
 
 

@@ -199,6 +199,8 @@ def test_every_remedy_reaches_its_goal_in_a_replay_of_its_own(name, built):
         assert answer.remedies or answer.sentence
         assert len(answer.kinds) == len(answer.steps) >= 1
         for remedy in answer.remedies:
+            assert remedy.sentence.startswith(remedy.short)
+            assert remedy.way.new == "" or remedy.loses_more or remedy.short != remedy.sentence
             trace = replayed(facts, remedy.way)
             check_outcome(trace, remedy.outcome)
             check_goal(answer.goal, facts, trace)
@@ -389,6 +391,7 @@ def test_an_offer_that_loses_more_than_the_recording_says_so():
     answers = avoid(facts, conclusions(facts)[0], rules=stated_in(facts.session.events, facts.ledger))
     (remedy,) = [item for item in answers[0].remedies if item.way.tier == POLICY]
     assert remedy.loses_more
+    assert remedy.short == remedy.sentence, "what is lost is not left to a second look"
     figures = f"sends {remedy.outcome.tokens_sent:,} tokens in all (recorded: {answers[0].recorded.tokens_sent:,})"
     assert f"{figures}. The model has far less to read than it had." in remedy.sentence
 
