@@ -142,6 +142,7 @@ class Island {
 
   async paint(Plotly, figure) {
     const themed = recoloured(figure, colours(figure.layout.meta.palette));
+    this.plot.style.setProperty("--low", `${figure.layout.height}px`); // other settings may have more rows
     const { clientWidth, clientHeight } = this.plot;
     this.plot.drawnFor = sizeOf(this.plot);
     const { data, layout } = fitted(themed, clientWidth, clientHeight);

@@ -199,6 +199,19 @@ def test_the_chart_takes_the_height_that_the_window_leaves_and_its_labels_stay_a
     assert heights[0] < heights[1]
 
 
+def test_a_replay_with_more_rows_takes_none_of_the_height_of_the_lines(open_page, sessions):
+    page = open_page(height=700)
+    page.goto(sessions("timing-gap") + "?policy=none")
+    drawn(page)
+    box = "document.querySelector('#timeline .nsewdrag').getBoundingClientRect().height"
+    before = page.evaluate(box)
+    visible = "document.querySelector('#timeline .js-plotly-plot').layout.yaxis2.visible"
+    assert not page.evaluate(visible)
+    page.select_option("#set-policy", "contextguard")
+    wait(page, visible)
+    assert abs(page.evaluate(box) - before) < 2
+
+
 @pytest.mark.parametrize("width", [360, 1440])
 def test_nothing_moves_when_the_chart_is_drawn(open_page, sessions, width):
     page, held = open_page(width), []
