@@ -1,5 +1,5 @@
 // The legend of a figure: a list beside the drawing, an entry for each trace with the mark that the trace has there. An entry
-// that is pressed hides its trace, or shows it again. Plotly's own legend takes it a third of a drawing, and no key reaches it.
+// that is pressed hides its trace, or shows it again. No key reaches the entries of plotly's own legend.
 const SVG = "http://www.w3.org/2000/svg";
 const DASHES = { dot: "2 3", dash: "7 4", longdash: "11 5", dashdot: "8 3 2 3" };
 const SYMBOLS = { // around the middle
