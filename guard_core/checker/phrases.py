@@ -358,7 +358,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "no_fit": ("about {floor} tokens", "over the limit at step {step:place}"),
     "inline_data": (
         "at step {step:place} {inline_share:share} % of the estimate of {estimate} was",
-        "about {real} (modelled)",
+        "the request had {real} (modelled)",
     ),
     "tail_lost": ("messages {first:place} to {last:place}, kept at step {step:place},",),
     "own_early": (

@@ -392,7 +392,7 @@ def _names_what_goes_on(story: Story, finding: Finding, message: int) -> None:
     if any(event.starts_turn() and is_long(event) for event in between):
         raise Wrong("a message in between says more than to go on")
     if ("asks only to continue with it" in finding.sentence) != (begun_by != message):
-        raise Wrong("the message that began the turn only asks to continue, or does not, and the sentence says otherwise")
+        raise Wrong("the message that began the turn asks only to continue, or does not; the sentence says otherwise")
 
 
 def _said_in_part(story: Story, finding: Finding, message: int, removals: list[int], unread: set[int]) -> bool:

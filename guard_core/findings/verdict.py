@@ -516,7 +516,7 @@ def _inline(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     return (
         f"{_head(case)}at {at_step(finding.step)} {percent(numbers['inline_share'])} of the estimate of "
-        f"{numbers['estimate']:,} was inline data; the request had about {numbers['real']:,} (modelled)"
+        f"{numbers['estimate']:,} was inline data; the request had {numbers['real']:,} (modelled)"
         f"{if_window(case.window)}."
     )
 
