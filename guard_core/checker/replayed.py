@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from guard_core.checker.recorded import END_MARKS, could_wait, is_withdrawn, rules_of, usage_in_characters
+from guard_core.checker.calls import usage_in_characters
+from guard_core.checker.losses import END_MARKS, is_withdrawn, rules_of
 from guard_core.checker.shared import (
     at_consecutive_steps,
     came_too_late,
@@ -21,6 +22,7 @@ from guard_core.checker.shared import (
     tight_calls,
 )
 from guard_core.checker.story import ReplayStory, Story, Wrong, agree, holds, number, same, step_of
+from guard_core.checker.windows import could_wait
 from guard_core.facts.instructions import outlasts_its_turn
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES

@@ -6,10 +6,10 @@ import re
 from itertools import islice, pairwise, takewhile
 
 from guard_core.checker.story import ReplayStory, Story, Wrong, agree, number, same, step_of
-from guard_core.events import part_text
+from guard_core.events import Event, ReasoningPart, part_text
 from guard_core.findings.claims import Finding
 from guard_core.policies import POLICIES
-from guard_core.sessions import ANSWER_LIMIT, Provenance, Session
+from guard_core.sessions import ANSWER_LIMIT, Provenance, RecordedCompaction, Session
 from guard_core.views import Rewritten, Span, View
 
 NEAR_MISS = 0.9  # of the window
@@ -335,3 +335,14 @@ def refused_before(session: Session, place: int) -> list[int]:
     behind = sum(item.refused_behind for item in here)
     known = sorted(number for number in session.refused if number <= at)
     return known[: len(known) - behind]
+
+
+def cannot_be_read(item: RecordedCompaction) -> bool:
+    """Is a summary encrypted, or not in the file."""
+    return item.kind == "opaque" or any(map(_is_encrypted, item.messages))
+
+
+def _is_encrypted(message: Event) -> bool:
+    """Is all that a message says encrypted."""
+    sealed = any(isinstance(part, ReasoningPart) and part.opaque_bytes for part in message.parts)
+    return sealed and not any(part_text(part) for part in message.parts)
