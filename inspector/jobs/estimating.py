@@ -47,7 +47,6 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.3  # seconds between two checks for a waiting job, while a session is measured
-SEARCHED_CALLS = 2_000  # of a session whose settings are searched unasked: some seconds
 NOT_COUNTED = -1  # tokens of a text that the second tokenizer has not seen yet
 STEP_EVENTS = 500  # counted and stored in one short transaction
 FETCHED = 50  # messages in memory at once; one may be megabytes
@@ -198,7 +197,7 @@ def _joined(session: Session) -> dict[str, Ints] | None:
 def _search_settings(session: Session, state: Estimate) -> None:
     """What would have avoided its findings, with the error just measured, before a person asks; of a long session only
     when one does."""
-    if session.calls > SEARCHED_CALLS:
+    if session.calls > avoiding.SEARCHED_CALLS:
         return
     try:
         avoiding.search_whole(session, lambda done: None)

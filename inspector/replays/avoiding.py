@@ -26,6 +26,7 @@ from inspector.storage.estimates import load_result
 CACHE_BYTES = 1_000_000  # of answers in a process
 BYTES_AN_ANSWER = 5_000  # about, with its sentences
 USUAL_REPLAYS = 100  # of one search, for its progress
+SEARCHED_CALLS = 2_000  # of a session whose settings are searched unasked, once it is measured: some seconds
 QUICK_CALLS = 100  # a search of a longer session seldom ends in the time that a page has
 DEFAULTS = Choice()
 
@@ -60,6 +61,11 @@ def answers_at_hand(row: Session) -> AvoidanceAnswers | None:
         return _cache.get(key, lambda: _stored_or_made(row, budget() if row.calls <= QUICK_CALLS else _never))
     except TooLong:
         return None
+
+
+def is_awaited(row: Session) -> bool:
+    """Is a search under way, or made by the worker without being asked, once it has measured the session."""
+    return REPLAYS.find(_key(row)) is not None or (row.calls <= SEARCHED_CALLS and load_result(row) is None)
 
 
 def search_whole(row: Session, each: Callable[[int], object]) -> AvoidanceAnswers:

@@ -6,7 +6,9 @@ import re
 import pytest
 
 from guard_core.policies import get_policy
+from inspector.models import Estimate
 from inspector.replays import avoiding
+from inspector.storage.estimates import EstimationResult, packed_result
 from tests.guard_core.avoiding.test_avoiding import long_request, long_rules
 from tests.guard_core.checker.cases import exchange, growing
 from tests.inspector.pages.conftest import stored
@@ -74,6 +76,22 @@ def test_answers_are_stored_and_a_second_look_replays_nothing(lost):
     steps.clear()
     assert avoiding.search_whole(lost, steps.append) == first
     assert not steps
+
+
+def test_a_search_is_awaited_until_the_session_is_measured_unless_it_is_long(lost):
+    assert avoiding.is_awaited(lost)
+    lost.calls = avoiding.SEARCHED_CALLS + 1
+    assert not avoiding.is_awaited(lost)
+
+
+def test_a_measured_session_whose_answers_are_of_an_earlier_version_awaits_no_search(client, db):
+    turns, built = avoiding.QUICK_CALLS + 40, long_request()
+    tokens = [call.prompt_tokens for call in built.calls] + [30_000] * turns
+    row = stored(exchange(turns, tokens=tokens.__getitem__, compactions=built.compactions, size=16_000), title="long")
+    assert "Other settings are being replayed" in client.get(row.get_absolute_url()).content.decode()
+    measured = {"revision": row.revision, "result": packed_result(EstimationResult())}
+    Estimate.objects.in_session(row).update_or_create(defaults=measured)
+    assert "Not searched yet." in client.get(row.get_absolute_url()).content.decode()
 
 
 def test_a_session_without_such_findings_has_nothing_to_avoid(client, db):
