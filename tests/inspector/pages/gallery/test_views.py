@@ -144,7 +144,7 @@ def test_its_session_replays_as_the_gallery_plays_it(client, store):
     simulation = SCENARIOS["Stress_200k_ToolHeavy"].simulations[0]
     row = store(play(simulation, title="Stress_200k_ToolHeavy").session, title="Stress_200k_ToolHeavy")
     page = text(client.get(row.get_absolute_url()))
-    assert "1 compaction, the first at step 22" in page
+    assert "1 compaction, first at step 22" in page
     assert "Simulated under ContextGuard, profile current: 1 compaction" in page
     assert "178,184 of 200,000 at step 21" in page
 
