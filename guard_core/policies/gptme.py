@@ -132,7 +132,7 @@ class Gptme(ListPolicy):
 
     def _trims_results(self, request: ListRequest) -> bool:
         """Does it trim results and answers at this count at all."""
-        over = bool(self.over(np.array([request.counted]), request.limit)[0])
+        over = self.is_over(request.counted, request.limit)
         return over or (not self.is_current and request.counted >= int(CLOSE * request.check.window))
 
     def _saving(self, request: ListRequest, message: ListMessage, place: int, tokens: list[int]) -> int:

@@ -99,7 +99,7 @@ class SummarizeEveryNTurns(ListPolicy):
         return (observations - self.settings.keep_observations) * (self.settings.keep_observations > 0)
 
     def compact(self, request: ListRequest, state: SummaryMemory) -> ListOutcome:
-        due = bool(self.over(np.array([request.counted]), request.limit)[0])
+        due = self.is_over(request.counted, request.limit)
         outcome = self._with_checkpoint(request, state) if due else ListOutcome(request.view, state)
         return self._with_masks(request, outcome)
 

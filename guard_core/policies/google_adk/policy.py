@@ -99,7 +99,7 @@ class AdkCompaction(ListPolicy):
         counted = request.counted
         if request.check.point is Point.END_OF_TURN and state.as_of < 0:
             counted = RELAYED.view(request.ledger, request.view) // 4
-        return bool(self.over(np.array([counted]), self.settings.token_threshold)[0])
+        return self.is_over(counted, self.settings.token_threshold)
 
     def left_out(self, ledger: Ledger) -> NDArray[np.bool_]:
         if "adk left out" not in ledger.derived:

@@ -18,7 +18,7 @@ from guard_core.policies.hermes.compaction import Compacted, Compactor, estimate
 from guard_core.policies.hermes.explaining import explain
 from guard_core.policies.hermes.messages import HermesEstimates, message_count
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
-from guard_core.policies.pieces.counted import sent_columns
+from guard_core.policies.pieces.counted import REFUSED, sent_columns
 from guard_core.policies.pieces.counters import last_counts
 from guard_core.trace import NOTHING_TO_COMPACT, STILL_OVER, Column, CompactionRecord, Head, Term, Trace
 from guard_core.views import View, content_count
@@ -87,7 +87,7 @@ class Hermes:
         refused = check.point is Point.ON_OVERFLOW
         record = CompactionRecord(
             step=check.step,
-            reason="the provider refused the request" if refused else f"{decided:,} tokens >= threshold {threshold:,}",
+            reason=REFUSED if refused else f"{decided:,} tokens >= threshold {threshold:,}",
             passes=tuple(done.record for done in compacting if done.record is not None),
             before=view,
             after=sent_view,

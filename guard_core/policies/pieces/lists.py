@@ -310,7 +310,7 @@ class ListPolicy(ABC):
 
     def reason_of(self, counted: int, limit: int) -> str:
         """The same of the number that it compared with its limit."""
-        if self._is_over(counted, limit):
+        if self.is_over(counted, limit):
             return f"{counted:,} {self.compares} {self.relation} limit {limit:,}"
         return self.acts_below
 
@@ -319,7 +319,8 @@ class ListPolicy(ABC):
         """What makes it act where the number is not over the limit, in words; "": nothing does."""
         return ""
 
-    def _is_over(self, counted: int, limit: int) -> bool:
+    def is_over(self, counted: int, limit: int) -> bool:
+        """The same as `over` of one number."""
         return bool(self.over(np.array([counted]), limit)[0])
 
     # ---- what follows from it
@@ -556,7 +557,7 @@ class ListPolicy(ABC):
         counted, most = int(trace.columns[compared][step]), int(trace.columns[limit][step])
         fired, held = int(trace.columns["fired"][step]), HELD_REASONS[int(trace.columns["held"][step])]
         verdict = "it acts" if fired else f"it does not act: {held}" if held else "it does not act"
-        over, opposite = self._is_over(counted, most), {">": "<=", ">=": "<"}
+        over, opposite = self.is_over(counted, most), {">": "<=", ">=": "<"}
         if fired and not over and Point.END_OF_TURN in self.points:
             verdict = "it acted when the turn before had ended"
         elif fired and not over and self.acts_below:

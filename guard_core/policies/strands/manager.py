@@ -170,7 +170,7 @@ class StrandsManager(ListPolicy):
 
     def checks(self, request: ListRequest, state: Any, counted: int) -> list[Callable[[list[ListMessage]], bool]]:
         """The checks before a call, in their order."""
-        return [lambda messages: bool(self.over(np.array([counted]), request.limit)[0])]
+        return [lambda messages: self.is_over(counted, request.limit)]
 
     @abstractmethod
     def reduced(self, request: ListRequest, messages: list[ListMessage], state: Any, *, refused: bool) -> ListOutcome:
