@@ -190,18 +190,11 @@ def part_lost(story: Story, finding: Finding) -> None:
         for one in dict.fromkeys(_sentences_of(story, message))
         if kind_of(one, of_user=True) == REQUEST and says_something(one) and weight(one) >= SHORTEST_QUOTE
     ]
-    removals, later = _removals(story, message), _rest_of_turn(story, message)
+    later = _rest_of_turn(story, message)
     lost = _lost_from(story, later, [(one, _without_courtesy(one)) for one in wishes])
     if not 0 < len(lost) < len(wishes):
         raise Wrong("a later request of the turn has each of its sentences, or may have it, or none has any")
-    step, part = min(lost, key=lambda item: item[0])
-    if not part.startswith(str(number(finding, "quote"))) or not number(finding, "quote"):
-        raise Wrong("that is not the sentence that was lost first")
-    agree(finding, is_whole=finding.numbers["quote"] == part, last=later[-1])
-    _says_how_much(finding, part)
-    same("count", finding.count, len(lost))
-    same("compaction", number(finding, "compaction"), [i for i in removals if story.first_call_after(i) <= step][-1])
-    same("step", finding.step, step)
+    _names_the_first(story, finding, "quote", lost, later)
 
 
 def _rest_of_turn(story: Story, message: int) -> list[int]:
@@ -225,10 +218,24 @@ def _lost_from(story: Story, later: list[int], said: list[tuple[str, str]]) -> l
     return lost
 
 
+def _names_the_first(story: Story, finding: Finding, name: str, lost: list[tuple[int, str]], later: list[int]) -> None:
+    """Does a claim name, as the number `name`, what was lost first of some sentences, and its step."""
+    step, words = min(lost, key=lambda item: item[0])
+    named = str(number(finding, name))
+    if not named or not words.startswith(named):
+        raise Wrong("that is not the sentence that was lost first")
+    agree(finding, is_whole=named == words, last=later[-1])
+    _says_how_much(finding, words)
+    same("count", finding.count, len(lost))
+    removals = _removals(story, number(finding, "message"))
+    same("compaction", number(finding, "compaction"), [i for i in removals if story.first_call_after(i) <= step][-1])
+    same("step", finding.step, step)
+
+
 def rule_lost(story: Story, finding: Finding) -> None:
     """The rules of a message are searched in every later request of its turn."""
     message = number(finding, "message")
-    removals, later = _removals(story, message), _rest_of_turn(story, message)
+    later = _rest_of_turn(story, message)
     said = _sentences_of(story, message)
     if not any(one and rule_in(one) != one and not lifts_before(said[:at], one) for at, one in enumerate(said)):
         raise Wrong("the message asks for nothing besides its rules")
@@ -236,14 +243,7 @@ def rule_lost(story: Story, finding: Finding) -> None:
     lost = [(step, rule) for step, rule in lost if not is_withdrawn(story, message, rule, step)]
     if not lost:
         raise Wrong("a later request of the turn has each of its rules, or may have it")
-    step, rule = min(lost, key=lambda item: item[0])
-    if not rule.startswith(str(number(finding, "rule"))) or not number(finding, "rule"):
-        raise Wrong("that is not the rule that was lost first")
-    agree(finding, is_whole=finding.numbers["rule"] == rule, last=later[-1])
-    _says_how_much(finding, rule)
-    same("count", finding.count, len(lost))
-    same("compaction", number(finding, "compaction"), [i for i in removals if story.first_call_after(i) <= step][-1])
-    same("step", finding.step, step)
+    _names_the_first(story, finding, "rule", lost, later)
 
 
 def todo_lost(story: Story, finding: Finding) -> None:

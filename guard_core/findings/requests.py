@@ -68,21 +68,13 @@ def _part_lost(facts: Facts, words: RequestWords) -> Finding | None:
     if not 0 < len(lost) < len(words.parts):
         return None
     step, part = min(((item.step, item.rule) for item in lost), key=itemgetter(0))
-    by = [item for item in _removals(facts, words) if item.step <= step][-1]
-    quote = shortened(part.text, RULE_CHARS)
-    numbers: dict[str, Any] = {
-        "message": words.message,
-        "quote": quote,
-        "is_whole": quote == part.text,
-        "compaction": by.compaction,
-        "last": int(np.flatnonzero(facts.tasks == words.message)[-1]),
-    }
+    numbers = _numbers_of_first(facts, words, "quote", part.text, step)
     cut = "" if numbers["is_whole"] else " …"
     more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more sentence')} of that message."
     sentence = (
-        f'Of your request (message {words.message + 1:,}), "{quote}{cut}" left the context at {at_step(step)} '
-        f"({compactions_words([by.compaction])}), while another part stayed: up to {at_step(numbers['last'])}, the end "
-        f"of that turn, no request quotes it, and no summary paraphrases {_all_of(part.text)}.{more}"
+        f'Of your request (message {words.message + 1:,}), "{numbers["quote"]}{cut}" left the context at '
+        f"{at_step(step)} ({compactions_words([numbers['compaction']])}), while another part stayed: up to "
+        f"{at_step(numbers['last'])}, the end of that turn, no request quotes it, and no summary paraphrases {_all_of(part.text)}.{more}"
     )
     return Finding("part_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
 
@@ -96,22 +88,27 @@ def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
     if not lost:
         return None
     step, rule = min(((item.step, item.rule) for item in lost), key=itemgetter(0))
-    by = [item for item in _removals(facts, words) if item.step <= step][-1]
-    numbers: dict[str, Any] = {
-        "message": words.message,
-        "rule": shortened(rule.text, RULE_CHARS),
-        "is_whole": shortened(rule.text, RULE_CHARS) == rule.text,
-        "compaction": by.compaction,
-        "last": int(np.flatnonzero(facts.tasks == words.message)[-1]),
-    }
+    numbers = _numbers_of_first(facts, words, "rule", rule.text, step)
     cut = "" if numbers["is_whole"] else " …"
     more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more rule')} of that message."
     sentence = (
         f'Your rule "{numbers["rule"]}{cut}" (message {words.message + 1:,}) left the context at {at_step(step)} '
-        f"({compactions_words([by.compaction])}), while the task stayed: up to {at_step(numbers['last'])}, the end of "
-        f"that turn, no request quotes it, and no summary paraphrases {_all_of(rule.text)}.{more}"
+        f"({compactions_words([numbers['compaction']])}), while the task stayed: up to {at_step(numbers['last'])}, the "
+        f"end of that turn, no request quotes it, and no summary paraphrases {_all_of(rule.text)}.{more}"
     )
     return Finding("rule_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
+
+
+def _numbers_of_first(facts: Facts, words: RequestWords, name: str, text: str, step: int) -> dict[str, Any]:
+    """The numbers of a claim about the sentence of a request that was lost first, at a step; `name`: of its words."""
+    shown = shortened(text, RULE_CHARS)
+    return {
+        "message": words.message,
+        name: shown,
+        "is_whole": shown == text,
+        "compaction": [item for item in _removals(facts, words) if item.step <= step][-1].compaction,
+        "last": int(np.flatnonzero(facts.tasks == words.message)[-1]),
+    }
 
 
 def _all_of(rule: str) -> str:
