@@ -102,7 +102,7 @@ _SCALARS = Fixed.__struct_fields__
 
 class CompactionBase(msgspec.Struct, frozen=True):
     """The view right after a recorded compaction, and the cost columns of the messages it inserted. `digests` are
-    checksums of their parts, by which a message that comes again is known."""
+    checksums of their parts, by which a repeated message is known."""
 
     at: int
     view: View
@@ -372,8 +372,8 @@ class Ledger:
         for start, stop, form in ((span.start, span.stop, span.form) for span in spans):
             is_alone = form and stop - start == 1 and form not in self._with_columns
             if is_alone and key not in self._numbers.get((start, form), {}):
-                made = get_form(form)
-                by_kind.setdefault(type(made), {})[start, form] = made
+                parsed = get_form(form)
+                by_kind.setdefault(type(parsed), {})[start, form] = parsed
         for kind, forms in by_kind.items():
             ledger = self._together(kind, [event for event, _ in forms], list(forms.values()))
             if ledger is not None:

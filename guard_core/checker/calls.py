@@ -20,7 +20,7 @@ from guard_core.views import Rewritten
 _LEAST_CLEARED = 1_024  # tokens; less does not count as clearing
 _LONGEST_CYCLE = 6  # calls that are made in turn
 _FEWEST_IN_A_ROW, _SMALLEST_RESULT = 5, 20  # calls with one result that are no accident, and its bytes
-_LARGE_RESULT = 1_000  # bytes of a result that is no accident where it comes again
+_LARGE_RESULT = 1_000  # bytes; two results of this size are not equal by accident
 
 
 def silent_truncation(story: Story, finding: Finding) -> None:

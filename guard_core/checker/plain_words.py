@@ -12,7 +12,7 @@ from typing import Any
 
 from guard_core.events import Event, ToolCallPart, part_text
 
-MOST_WORDS = 12  # of a message that only says to go on
+MOST_WORDS = 12  # of a message that only asks to continue
 _LEAST_LETTERS = 3  # of a word that says what a rule is about
 _WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _DENYING = frozenset(

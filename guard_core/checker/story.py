@@ -299,7 +299,7 @@ class Story:
 
     @cached_property
     def _continued(self) -> dict[int, int]:
-        """The messages of users that only say to go on, each with the request that it continues."""
+        """The messages of users that only ask to continue, each with the request that it continues."""
         continued, asked = {}, -1
         for index, event in enumerate(self.session.events):
             if not _begins_turn(event):
@@ -318,7 +318,7 @@ class Story:
         return continued
 
     def task_of(self, step: int) -> int:
-        """The message that a step works on: the one that began its turn, or the one that this says to go on with."""
+        """The message that a step works on: the one that began its turn, or the one that this asks to continue."""
         message = self.request_of(step)
         return self._continued.get(message, message)
 

@@ -21,7 +21,7 @@ from guard_core.quoting import width
 from guard_core.views import View
 
 LAST_REQUEST = "last request"
-MOST_REQUESTS = 10  # that are looked at for the last one: those behind it only say to go on
+MOST_REQUESTS = 10  # that are looked at for the last one: those behind it only ask to continue
 
 
 class Crossing(msgspec.Struct, frozen=True):
@@ -73,8 +73,8 @@ def last_requests(ledger: Ledger, at: int) -> list[int]:
 
 
 def open_work(events: Iterable[tuple[int, Event]], at: int, requests: Container[int]) -> tuple[Snippet, ...]:
-    """The last of the user's requests that does not only say to go on, by the first words that findings know it by, and
-    the todos open at event `at`."""
+    """The last of the user's requests that does not only ask to continue, by the first words that findings know it by,
+    and the todos open at event `at`."""
     todos = Todos()
     asked: tuple[Snippet, ...] = ()
     for index, event in events:

@@ -1,4 +1,4 @@
-"""Messages of users that ask for nothing of their own: they only say to go on with what was asked for before."""
+"""Messages of users that ask for nothing of their own: they only ask to continue with what was asked for before."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from guard_core.facts.texts import split_sentences
 from guard_core.quoting import normalised
 
 LONGEST = 200  # bytes of such a message, ours: the marks that an agent writes around a command included
-# Not "yes", which answers a question of the agent: what it goes on with then is in that question.
+# Not "yes", which answers a question of the agent: what is then continued is in that question.
 _BEFORE = (
     r"(?:(?:ok(?:ay)?|good|great|thanks|thank you|please|pls|and|now|then|just|so|bitte|gut|danke|d['’]accord"
     r"|s['’]il te pla[îi]t|vale|por favor|per favore|давай|пожалуйста)\b[\s,.!:;-]*)*"

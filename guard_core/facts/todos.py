@@ -168,8 +168,8 @@ def _items(arguments: dict[str, Any]) -> list[Any] | None:
     if lists:
         return lists[0]
     boxes = [_CHECKBOX.findall(value) for value in arguments.values() if isinstance(value, str)]
-    found = next(filter(None, boxes), None)
-    return found and [{"content": text, "done": mark in "xX"} for mark, text in found]
+    checklist = next(filter(None, boxes), None)
+    return checklist and [{"content": text, "done": mark in "xX"} for mark, text in checklist]
 
 
 def _listed(index: int, items: list[Any], before: dict[str, OpenTodo]) -> dict[str, OpenTodo]:

@@ -54,14 +54,14 @@ def _is_about(said: str, rule: str) -> bool:
     forbidden = FORBIDDEN_PART.search(rule)
     wanted = (content_words(forbidden[1]) if forbidden else frozenset()) or content_words(rule)
     roots = [_root(word) for word in content_words(said)]
-    found = {word for word in wanted if any(_are_alike(_root(word), root) for root in roots)}
+    in_both = {word for word in wanted if any(_are_alike(_root(word), root) for root in roots)}
     if forbidden and (verb := content_words(forbidden[1].split()[0])):
         alike = [_root(word) for word in content_words(" ".join(same_verbs(forbidden[1].split()[0])))]
-        if not verb <= found and not any(_are_alike(one, root) for one in alike for root in roots):
+        if not verb <= in_both and not any(_are_alike(one, root) for one in alike for root in roots):
             return False
-        found |= verb
+        in_both |= verb
     least = MOST_WORDS if len(wanted) >= FEWEST_WORDS else 1
-    return len(found) >= least * len(wanted)
+    return len(in_both) >= least * len(wanted)
 
 
 def _root(word: str) -> str:

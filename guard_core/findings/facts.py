@@ -109,8 +109,8 @@ class Facts:
 
     @cached_property
     def tasks(self) -> Ints:
-        """The message that every step works on: the one that began its turn, or of one that only says to go on, where
-        requests were looked up, the one that it continues."""
+        """The message that every step works on: the one that began its turn, or of one that only asks to continue,
+        where requests were looked up, the one that it continues."""
         continuing = {message: words.message for words in self.words or () for message in words.continued_by}
         return task_column(self.ledger.steps["user_event"], continuing)
 

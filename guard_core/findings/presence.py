@@ -96,7 +96,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     of its turn without quotation or passage whose messages may say each of its sentences in other words
     (`facts.texts.restates`), or all of it in another script or language (`may_translate`).
     `parts` are the sentences that ask for something, of a message with several.
-    `continued_by` are the later messages that only say to go on with it: their turns count as part of its own.
+    `continued_by` are the later messages that only ask to continue with it: their turns count as part of its own.
     `rules` are its first rules, but for those that the system prompt has, too. Of a message that only a compaction of a
     later turn took away nothing else is looked up, and `quote` is empty. So it is for `todos` that a compaction took
     away, all at once; `message` is that of the first of them."""
@@ -164,8 +164,8 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
 def _read_first(
     session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]
 ) -> tuple[dict[int, Event], list[list[OpenTodo]]]:
-    """The messages that a compaction may have taken away and those that may only say to go on, and the todos that one
-    took away; read up to the last of all these."""
+    """The messages that a compaction may have taken away and those that may only ask to continue, and the todos that
+    one took away; read up to the last of all these."""
     users = ledger.steps["user_event"]
     removed = {*removed_requests(session, ledger, users), *removed_later(session, ledger, users)}
     wanted = {*removed, *brief_turns(ledger)} if removed else set()

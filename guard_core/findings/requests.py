@@ -74,7 +74,8 @@ def _part_lost(facts: Facts, words: RequestWords) -> Finding | None:
     sentence = (
         f'Of your request (message {words.message + 1:,}), "{numbers["quote"]}{cut}" left the context at '
         f"{at_step(step)} ({compactions_words([numbers['compaction']])}), while another part stayed: up to "
-        f"{at_step(numbers['last'])}, the end of that turn, no request quotes it, and no summary paraphrases {_all_of(part.text)}.{more}"
+        f"{at_step(numbers['last'])}, the end of that turn, no request quotes it, and no summary "
+        f"paraphrases {_all_of(part.text)}.{more}"
     )
     return Finding("part_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
 

@@ -1,4 +1,4 @@
-"""What the steps of a recording work on: the request that began their turn, or the one that this says to go on with."""
+"""What the steps of a recording work on: the request that began their turn, or the one that this asks to continue."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from guard_core.ledger import Ints, Ledger
 
 
 def brief_turns(ledger: Ledger) -> list[int]:
-    """The messages that began a turn and are so short that they may only say to go on, each with the one before it."""
+    """The messages that began a turn and are so short that they may only ask to continue, each with
+    the one before it."""
     starts = ledger.turn_starts
     brief = np.flatnonzero(ledger.events["request_bytes"][starts] <= LONGEST)
-    found: list[int] = np.unique(starts[np.concatenate((brief, brief[brief > 0] - 1))]).tolist()
-    return found
+    messages: list[int] = np.unique(starts[np.concatenate((brief, brief[brief > 0] - 1))]).tolist()
+    return messages
 
 
 def continued_tasks(ledger: Ledger, begun: Mapping[int, Event]) -> dict[int, int]:
-    """The messages that only say to go on, each with the last request before it. `begun` has those of `brief_turns`;
+    """The messages that only ask to continue, each with the last request before it. `begun` has those of `brief_turns`;
     what an agent does without its model is no request."""
     continued: dict[int, int] = {}
     task = -1

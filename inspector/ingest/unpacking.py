@@ -1,7 +1,7 @@
 """Takes a ZIP archive of a folder apart, in a job: an import for each recording in it, as if the folder were dropped.
 
 All of it is unpacked and checked before anything is imported, into a folder of this attempt alone. Each import is put
-into the queue in a transaction of its own, so that another worker goes on behind the last one when this one dies.
+into the queue in a transaction of its own, so that another worker continues after the last one when this one dies.
 """
 
 from __future__ import annotations
