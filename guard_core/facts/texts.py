@@ -123,7 +123,11 @@ _COMMON_KOREAN = frozenset(
     전 후 뒤 것 수 때 및 또 더 모든 반드시 절대 주세요 마세요 안 하나 그 이 저 필요 사용자 다음 있 없
     """.split()  # noqa: SIM905
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?؟])(?<!\be\.g\.)(?<!\bi\.e\.)\s+|(?<=[。！？])|\n+")
+_CLOSING = r"[\"'”’»)\]]"  # what may stand behind the last mark of a sentence, as do the marks of bold text in Markdown
+_SENTENCE_END = re.compile(
+    rf"(?=\s)(?:(?<=[.!?؟])(?<!\be\.g\.)(?<!\bi\.e\.)|(?<=[.!?؟]{_CLOSING})|(?<=[.!?؟](?:{_CLOSING}{{2}}|\*\*|__)))\s+"
+    r"|(?<=[。！？])(?![」』”’）])|(?<=[。！？][」』”’）])|\n+"
+)
 _CLAUSE_END = re.compile(
     r"[;:]\s+|,\s*(?:and|but|or|und|aber|oder|sowie|et|mais|ou|y|pero|o|e|mas|ma)?\s+"
     r"|\s(?:and|but|und|aber|sowie|et|mais|y|pero|mas)\s|[；，、]"

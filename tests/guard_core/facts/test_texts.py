@@ -252,6 +252,19 @@ def test_an_abbreviation_ends_no_sentence():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ('Answer "no comment." Then stop.', ['Answer "no comment."', "Then stop."]),
+        ("**Never push.** (Ask first.) Then work.", ["**Never push.**", "(Ask first.)", "Then work."]),
+        ("回答「不行。」然后停下。", ["回答「不行。」", "然后停下。", ""]),
+        ("Delete foo.* and *.* in /tmp", ["Delete foo.* and *.* in /tmp"]),
+    ],
+)
+def test_a_sentence_has_the_marks_that_close_it(text, sentences):
+    assert split_sentences(text) == sentences
+
+
 def test_requests_are_those_of_users_alone():
     assert kind_of("let's go with option 1.") == ""
 
