@@ -21,6 +21,8 @@ _FOR_ONCE = re.compile(
     "|这次|這次|如果|今回|もし|이번|만약",
     re.IGNORECASE,
 )
+# What parts a permission from what is to be done before or after it: "rebase onto main, then you may push". Ours.
+_THEN = re.compile(r"(?:[,;]|\band) then\b|[,;] dann\b|[,;] puis\b|[,;] (?:y )?luego\b", re.IGNORECASE)
 MOST_WORDS = 0.75  # ours: of the words of what a rule is about; of fewer than FEWEST_WORDS all
 LEAST_ROOT = 3  # ours: letters by which forms of one word are known
 _PREFIX = re.compile(r"^(?:ab|an|auf|aus|bei|ein|hinzu|los|mit|nach|um|vor|weg|zu|zurück)(?=\w{3})")  # "fass … an"
@@ -40,7 +42,12 @@ def taken_back(said: str, rules: Iterable[str]) -> list[str]:
     """The rules that a sentence of the user takes back."""
     if len(said) > LONGEST_RULE or said.rstrip().endswith(("?", "？")) or _FOR_ONCE.search(said):
         return []
-    return [rule for rule in rules if reverses(said, rule) and (revokes(said) or _is_about(said, rule))]
+    steps = _THEN.split(said)
+    return [
+        rule
+        for rule in rules
+        if reverses(said, rule) and (revokes(said) or any(_is_about(step, rule) for step in steps))
+    ]
 
 
 def only_lifts(said: str, rules: Iterable[str]) -> bool:
