@@ -89,6 +89,13 @@ def test_the_time_per_step_is_flat_where_most_steps_change_the_list(name, settin
     assert per_step[2_000] < 3 * per_step[500]
 
 
+def test_clearing_before_summarising_costs_a_few_times_what_summarising_costs():
+    ledger = ledger_of(1_000)
+    one, two = (replayed(ledger, f"pydantic-ai-{name}", max_tokens=90_000) for name in ("summarizing", "tiered"))
+    print(f"\nsummarising: {one:.3f} s, clearing before it: {two:.3f} s")
+    assert two < 15 * one
+
+
 def test_mechanical_summaries_are_priced_and_not_written(long_ledger):
     policy = {"mend_growth": True}
     plain, mechanical = replayed(long_ledger, **policy), replayed(long_ledger, summarizer=NoSummaries(), **policy)

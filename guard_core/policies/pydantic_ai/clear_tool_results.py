@@ -84,12 +84,12 @@ class ClearToolResults(LimitedPolicy):
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         """Over a limit, where a result is there that was not cleared."""
-        is_left = _pairs(sizes.ledger).before[sizes.at] - self.settings.keep_pairs > sizes.state.done
+        is_left = tool_pairs(sizes.ledger).before[sizes.at] - self.settings.keep_pairs > sizes.state.done
         return np.asarray(super().acts(sizes, counted, limit) & is_left)
 
     def compact(self, request: ListRequest, state: ClearMemory) -> ListOutcome:
         ledger, at = request.ledger, request.check.at
-        count = _pairs(ledger).before.item(at) - self.settings.keep_pairs
+        count = tool_pairs(ledger).before.item(at) - self.settings.keep_pairs
         after = self._cleared(ledger, count, at)
         if after == request.view or self._saves_too_little(request, after):
             return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
@@ -130,7 +130,7 @@ class ClearToolResults(LimitedPolicy):
         settings = self.settings
         key = (self.name, settings.exclude_tools, settings.clear_tool_inputs, settings.placeholder)
         if key not in ledger.derived:
-            pairs, events = _pairs(ledger).rows, ledger.parts["event"]
+            pairs, events = tool_pairs(ledger).rows, ledger.parts["event"]
             clears = ~np.isin(tools_of(ledger.parts)[pairs], self._excluded())
             rows = pairs[clears]
             calls = ledger.parts["answers"][rows] if settings.clear_tool_inputs else rows
@@ -156,7 +156,7 @@ class ClearToolResults(LimitedPolicy):
         return messages
 
 
-def _pairs(ledger: Ledger) -> ToolPairs:
+def tool_pairs(ledger: Ledger) -> ToolPairs:
     """Those of a log."""
     if "answered results" not in ledger.derived:
         kinds, answers = ledger.parts["kind"], ledger.parts["answers"]

@@ -14,6 +14,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import outputs_of
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.message_columns import list_messages
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,
@@ -193,12 +194,14 @@ def _counts(sizes: Sizes, breaks: tuple[int, ...]) -> Ints:
     part of its last message where neither is an answer and none begins there."""
     ledger, start = sizes.ledger, sizes.head.kept_from
     prefix, roles = GROUPS.prefix(ledger), roles_of(ledger)
-    messages = messages_of(sizes.head.view)
-    before = groups_of(ledger, messages, breaks)
+    messages = list_messages(ledger, sizes.head.view)
+    answers = messages.is_model & ~messages.has_results
+    begins = answers | np.append(True, answers)[: len(answers)]
+    begins[[place for place in breaks if place < len(begins)]] = True
     behind = prefix[sizes.at] - prefix[np.minimum(start + 1, sizes.at)]
-    follows = before and not before[-1].is_answer and len(messages) not in breaks
+    follows = len(answers) and not answers[-1] and len(answers) not in breaks
     own = not follows or (start < len(roles) and int(roles[start]) == ASSISTANT)
-    return np.asarray(len(before) + behind + np.where(sizes.at > start, int(own), 0))
+    return np.asarray(int(begins.sum()) + behind + np.where(sizes.at > start, int(own), 0))
 
 
 def safe_cut(ledger: Ledger, groups: list[LibraryMessage], keep: int) -> int:

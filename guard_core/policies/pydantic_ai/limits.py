@@ -39,8 +39,10 @@ class LimitedPolicy(ListPolicy):
         return request_tokens(sizes) if self.compares == TOKENS else self.counted_messages(sizes)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        most = self.settings.max_messages
-        return np.asarray((counted > limit) & (limit > 0) | (self.counted_messages(sizes) > most) & (most > 0))
+        over, most = (counted > limit) & (limit > 0), self.settings.max_messages
+        if most and self.compares == TOKENS:
+            over = over | (self.counted_messages(sizes) > most)
+        return np.asarray(over)
 
     @property
     def acts_below(self) -> str:

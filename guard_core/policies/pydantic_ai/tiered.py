@@ -17,8 +17,8 @@ from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest
-from guard_core.policies.pieces.messages import ListMessage, answered_by, results_of, view_of
-from guard_core.policies.pydantic_ai.clear_tool_results import CLEARING, PLACEHOLDER, places_by_event
+from guard_core.policies.pieces.messages import messages_of, parted_at, view_of
+from guard_core.policies.pydantic_ai.clear_tool_results import CLEARING, PLACEHOLDER, places_by_event, tool_pairs
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS
 from guard_core.policies.pydantic_ai.cuts import PARTS_PAIRS
 from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings, limit_settings
@@ -29,7 +29,7 @@ from guard_core.policies.pydantic_ai.summarizing import (
     SummarizingMemory,
 )
 from guard_core.policies.settings import KnownProblem, PolicyKind, RecordedRuns
-from guard_core.views import View
+from guard_core.views import View, held_events
 
 OF_CLEARING = ("keep_pairs", "placeholder", "exclude_tools", "clear_tool_inputs")
 OF_SUMMARIZING = (
@@ -83,16 +83,15 @@ class Tiered(Summarizing):
 
     def _cleared(self, request: ListRequest, state: TieredMemory) -> tuple[View, TieredMemory]:
         """The list with all results but the newest cleared whose calls are in it, and what is remembered then."""
-        ledger, messages = request.ledger, request.messages
-        held = {message.event for message in messages}
-        pairs = [row for message in messages for row in _answering(ledger, message, held)]
+        ledger, view = request.ledger, request.view
+        pairs = _pairs_in(ledger, view)
         stop = len(pairs) - self.settings.keep_pairs
         if stop <= 0 or pairs[stop - 1] < state.cleared_to:
-            return request.view, state
+            return view, state
+        rows = pairs[:stop][pairs[:stop] >= state.cleared_to]
         names = (name.strip() for name in self.settings.exclude_tools.split(","))
-        excluded = [tool_key(name) for name in names if name]
-        rows = np.array([row for row in pairs[:stop] if row >= state.cleared_to], dtype=np.int64)
-        rows = rows[~np.isin(tools_of(ledger.parts)[rows], excluded)]
+        if excluded := [tool_key(name) for name in names if name]:
+            rows = rows[~np.isin(tools_of(ledger.parts)[rows], excluded)]
         forms = {
             event: Replaced(which, self.settings.placeholder).name
             for event, which in places_by_event(ledger, rows, RESULT).items()
@@ -100,17 +99,25 @@ class Tiered(Summarizing):
         if self.settings.clear_tool_inputs:
             calls: Ints = ledger.parts["answers"][rows]
             forms |= {event: Arguments(which).name for event, which in places_by_event(ledger, calls, CALL).items()}
+        state = msgspec.structs.replace(state, cleared_to=int(pairs[stop - 1]) + 1)
+        if not forms:
+            return view, state
+        before, rest = parted_at(view, min(forms))
+        messages = messages_of(rest)
         after = [message.joined(forms[message.event]) if message.event in forms else message for message in messages]
-        return view_of(ledger, after), msgspec.structs.replace(state, cleared_to=pairs[stop - 1] + 1)
+        return view_of(ledger, after, before), state
 
 
-def _answering(ledger: Ledger, message: ListMessage, held: set[int]) -> list[int]:
-    """The rows of the results of a message whose calls are in events of the list."""
-    if message.event < 0:
-        return []
-    events = ledger.parts["event"]
-    rows = zip(results_of(ledger, message), answered_by(ledger, message), strict=True)
-    return [row for row, call in rows if call >= 0 and events.item(call) in held]
+def _pairs_in(ledger: Ledger, view: View) -> Ints:
+    """The rows of the results in a list whose calls are in it, too. None of its forms removes a part."""
+    pairs, spans = tool_pairs(ledger), list(held_events(view))
+    held = np.zeros(ledger.event_count, dtype=np.bool_)
+    for span in spans:
+        held[span.start : span.stop] = True
+    places = [pairs.rows[pairs.before[span.start] : pairs.before[span.stop]] for span in spans]
+    rows: Ints = np.concatenate([*places, pairs.rows[:0]])
+    calls = ledger.parts["event"][ledger.parts["answers"][rows]]
+    return np.asarray(rows[held[calls]])
 
 
 def tiered_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
