@@ -107,15 +107,14 @@ class ByteCache(Generic[V]):
             return entry
 
     def _make_room(self) -> None:
-        """Let go of what would go in any case once another value is kept, so that the two are not held at a time."""
+        """Let go of what would go in any case once another value is kept, so that the two are not held at a time. What
+        is freed is not given back to the system here: the value that is made next takes it."""
         entries = []
         with self._lock:
             while self.bytes > self.budget:
                 entries.append(self._entries.popitem(last=False)[1])
                 self.bytes -= entries[-1].bytes
-        if entries:
-            entries.clear()
-            memory.give_back()
+        entries.clear()
         _KEEPER.tidy_if_crowded()
 
     def _keep(self, key: Hashable, value: V) -> None:

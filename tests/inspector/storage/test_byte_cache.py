@@ -164,6 +164,26 @@ def test_a_column_takes_the_memory_of_the_one_before_and_all_of_it_goes_back_in_
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_value_takes_the_memory_of_the_one_that_made_room_for_it():
+    """As that of an analysis does, with which the next one that a changed setting asks for is made."""
+    code = (
+        "import resource\n"
+        "from inspector.project import memory\n"
+        "from inspector.storage import byte_cache\n"
+        "memory.keep_little(memory.COLUMN, memory.SPARE)\n"
+        "def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "def make(): return [bytearray(b'x' * 400_000) for _ in range(50)]\n"
+        "cache = byte_cache.ByteCache(1, lambda value: 20_000_000)\n"
+        "cache.get(0, make)\n"
+        "behind = bytearray(600_000)\n"  # in use: the value is not at the end of the heap, which alone is given back
+        "before, held = faults(), memory.resident()\n"
+        "for number in range(1, 11): cache.get(number, make)\n"
+        "assert faults() - before < 10 * 20_000_000 / 4096 / 4\n"  # anew, each has five thousand pages
+        "assert memory.resident() - held < 10_000_000\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_value_that_made_room_leaves_memory_although_it_refers_to_itself():
     code = (
         "import gc\n"
