@@ -265,11 +265,13 @@ def lost_at(nodes: Sequence[Node], path: Sequence[Node]) -> list[int]:
 
 def _walk(nodes: Sequence[Node]) -> bytearray:
     """From the last message upwards: for each line 1 or 0. Where a parent is not in the file, the line before it
-    continues the path: a line was lost."""
+    continues the path: a line was lost. A file none of whose lines has a parent was written by another program: its
+    order is all there is."""
     places = numbers_for(len(nodes))
     for index, node in enumerate(nodes):
         if node.uuid:
             places.setdefault(node.uuid, index)
+    linked = any(node.parent for node in nodes)
     index = _last_leaf(nodes)
     chosen = bytearray(max((node.line for node in nodes), default=0) + 1)
     while index >= 0:
@@ -280,7 +282,7 @@ def _walk(nodes: Sequence[Node]) -> bytearray:
         parent = places.get(node.parent) if node.parent else None
         if parent is not None and parent != index and not chosen[nodes[parent].line]:
             index = _written_late(nodes, places, index, parent) if node.kind in (PROGRESS, API_ERROR) else parent
-        elif node.parent or node.kind == "boundary" or not node.rooted:
+        elif node.parent or node.kind == "boundary" or not node.rooted or not linked:
             index -= 1
         else:
             break

@@ -736,3 +736,10 @@ def test_a_compaction_that_was_written_twice_is_one():
     (session,) = recording.sessions
     assert [(item.at, item.kind) for item in session.compactions] == [(3, "summary+tail")]
     assert (recording.facts.compactions, len(session.calls)) == (1, 3)
+
+
+def test_a_file_none_of_whose_lines_has_a_parent_is_read_in_its_order():
+    talk = [user("u1", None), answer("a1", None), user("u2", None, "And then?"), answer("a2", None)]
+    session = read_as(FORMAT, lines(*talk)).sessions[0]
+    assert texts(session) == ["Look", "Done", "And then?", "Done"]
+    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, 3)]
