@@ -6,13 +6,13 @@ behind it. Prompt tokens are `tokens.input`, cached ones included. Compactions a
 holds a new `<state_snapshot>` is an inferred one, with the messages it kept as its tail. A history replaced without a
 new snapshot (a session resumed, where results are repeated) is an inferred edit, and no compaction in the facts, unless
 the prompt tokens fell with it. Where 0.61.0 masks old results, it writes all messages once more, under new ids and
-without tokens, and then the list of them: an edit, too, and no calls. Older files have the results of tools inside the
-calls only; they become the message that the API got. Notices (`info`, `error`, `warning`) are not sent, and versions to
-0.42 do not write compressions down: a note says where prompt tokens fell. One object has answers in a row that only
-call tools as one message, with the tokens of the first of them (0.10.0 and 0.30.0, run); the calls of each answer have
-one time, by which they are parted here. A file of a resumed session may begin with a history that another file holds.
-What `--output-format stream-json` and `json` print has tokens for the whole run only. Neither the system prompt nor the
-tools are in the file.
+without tokens, and then the list of them: an edit, too, and no calls, also where it repeats a summary. Older files have
+the results of tools inside the calls only; they become the message that the API got. Notices (`info`, `error`,
+`warning`) are not sent, and versions to 0.42 do not write compressions down: a note says where prompt tokens fell. One
+object has answers in a row that only call tools as one message, with the tokens of the first of them (0.10.0 and
+0.30.0, run); the calls of each answer have one time, by which they are parted here. A file of a resumed session may
+begin with a history that another file holds. What `--output-format stream-json` and `json` print has tokens for the
+whole run only. Neither the system prompt nor the tools are in the file.
 Source: https://github.com/google-gemini/gemini-cli, packages/core/src/services/chatRecordingService.ts.
 """
 
@@ -34,6 +34,7 @@ from guard_core.recordings.formats.gemini import result as gemini_json
 from guard_core.recordings.formats.gemini import stream as gemini_stream
 from guard_core.recordings.formats.gemini.known_names import NAMES
 from guard_core.recordings.formats.gemini.messages import (
+    CONTEXT,
     GeminiMessage,
     model_call,
     name_of,
@@ -207,7 +208,7 @@ class GeminiChatReader:
         self.answered: set[str] = set()  # calls whose results are in the log
         self.waiting: tuple[ToolResultPart, ...] = ()
         self.left = LeftBranches()  # what rewinds took back
-        self.snapshot = ""  # the last one that was seen
+        self.snapshot: Event | None = None  # the last one that was seen
         self.appended: Event | None = None  # the last one
         self.edits = self.cancelled = 0
         self.unmarked: list[RecordedCompaction] = []  # histories without a snapshot that replaced the one before
@@ -414,12 +415,11 @@ class GeminiChatReader:
     def _replaced(self, history: tuple[Event, ...], line: int | None, note: str) -> None:
         base, messages = self.index.rebase(history)
         snapshot, at = _snapshot(history), len(self.log.events)
-        compacted = bool(snapshot) and snapshot != self.snapshot
-        if compacted and self._lacks_its_compaction(messages):
-            compacted, self.snapshot = False, snapshot
+        compacted = snapshot is not None and not self._is_known(snapshot, note)
+        compacted = compacted and not self._lacks_its_compaction(messages)
+        self.snapshot = snapshot or self.snapshot
         if compacted:
             self.facts.compaction()
-            self.snapshot = snapshot
         elif self._is_current(base, messages):
             self.notes.folded += 1
             return
@@ -443,8 +443,17 @@ class GeminiChatReader:
             )
         )
         goes_back = base in ((), (Span(0, content_count(base)),))
-        if not snapshot and note == RELOADED and not goes_back:
+        if snapshot is None and note == RELOADED and not goes_back:
             self.unmarked.append(self.log.compactions[-1])
+
+    def _is_known(self, snapshot: Event, note: str) -> bool:
+        """Is the summary of a replacing history the last one that was seen? One that is written once more has another
+        id."""
+        if self.snapshot is None:
+            return False
+        if note != REWRITTEN and (snapshot.source_id or self.snapshot.source_id):
+            return snapshot.source_id == self.snapshot.source_id
+        return _told(snapshot) == _told(self.snapshot)
 
     def _with_changed_results(self, base: View, messages: tuple[Event, ...]) -> tuple[View, tuple[Event, ...]]:
         """A history in which results that the log has in other words are its events, changed, and no new messages."""
@@ -476,7 +485,7 @@ class GeminiChatReader:
         earlier = self.log.compactions[-1].messages if self.log.compactions else ()
         known = {message_key(event) for event in earlier if event.role is Role.MODEL}
         of_model = sum(event.role is Role.MODEL and message_key(event) not in known for event in messages)
-        begins = not self.header and not self.snapshot
+        begins = not self.header and self.snapshot is None
         return of_model > 1 or (begins and len(messages) > MOST_INSERTED)
 
     def _is_current(self, base: View, messages: tuple[Event, ...]) -> bool:
@@ -609,19 +618,24 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
 
 
-def _snapshot(history: tuple[Event, ...]) -> str:
-    """What distinguishes the summary at the head of a history (its first two messages) from others; "" where there is
-    none. A model may leave out the tag that it was asked for: then the answer that follows shows what it is."""
+def _snapshot(history: tuple[Event, ...]) -> Event | None:
+    """The message with the summary at the head of a history (its first two); None where there is none. A model may
+    leave out the tag that it was asked for: then the answer that follows shows what it is."""
     for event, answer in zip(history[:2], (*history[1:3], None, None)):
-        for text in [part.text for part in event.parts if isinstance(part, TextPart)]:
-            if event.role is Role.USER and (summary_words.SNAPSHOT in text or _answers_summary(answer)):
-                return event.source_id or text
-    return ""
+        told = _told(event) if event.role is Role.USER else []
+        if any(summary_words.SNAPSHOT in text for text in told) or (told and _answers_summary(answer)):
+            return event
+    return None
 
 
 def _answers_summary(event: Event | None) -> bool:
-    texts = [part.text for part in event.parts if isinstance(part, TextPart)] if event is not None else []
-    return texts == [summary_words.GEMINI_ANSWER]
+    return event is not None and _told(event) == [summary_words.GEMINI_ANSWER]
+
+
+def _told(event: Event) -> list[str]:
+    """The texts of a message but for what opens the chat, with which masking puts the summary into one message."""
+    texts = [part.text for part in event.parts if isinstance(part, TextPart)]
+    return [text for text in texts if not text.startswith(CONTEXT)]
 
 
 def _has_results(event: Event) -> bool:

@@ -24,8 +24,9 @@ from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.fields import JSON
 from guard_core.sessions import ModelCall
 
+CONTEXT = "<session_context>"  # begins what opens a chat
 # How the CLI opens the messages that it writes in the user's name.
-OWN_OPENINGS = ("<session_context>", "This is the Gemini CLI.", summary_words.SNAPSHOT, "<hook_context>")
+OWN_OPENINGS = (CONTEXT, "This is the Gemini CLI.", summary_words.SNAPSHOT, "<hook_context>")
 
 
 @dataclass

@@ -178,6 +178,47 @@ def test_a_history_that_is_written_once_more_with_masked_results_is_an_edit_and_
     assert not any("reloaded" in note for note in session.notes)
 
 
+OPENING = {"text": "<session_context>The chat opens"}
+SUMMARY = {"text": "The user listed files"}
+THANKS = {**REPLY, "content": [{"text": "Got it. Thanks for the additional context!"}]}
+
+
+def opened(name: str, *parts: dict[str, str]) -> dict[str, Any]:
+    return {**user(name, ""), "content": list(parts)}
+
+
+def masked_behind_a_compaction() -> list[dict[str, Any]]:
+    """A compaction, and its history once more with a masked result, as 0.61.0 writes it: what opens the chat and the
+    summary are one message then."""
+    compacted = [opened("o1", OPENING), opened("s1", SUMMARY), THANKS, *TALK[2:]]
+    masked = {**result("n3", "c1"), "content": [response("c1", "<tool_output_masked>a</tool_output_masked>")]}
+    done = {"id": "n4", "timestamp": TIME, "type": "gemini", "content": [{"text": "Done"}]}
+    again = [opened("n1", OPENING, SUMMARY), {**THANKS, "id": "n2"}, masked, done]
+    return [{"$set": {"messages": compacted}}, *again, {"$set": {"messages": again}}]
+
+
+def test_a_summary_that_is_written_once_more_with_masked_results_is_no_second_compaction():
+    behind = [*masked_behind_a_compaction(), user("u3", "Go on"), gemini("g3", "Yes", 90)]
+    recording = read_as(FORMAT, lines(HEADER, opened("o1", OPENING), *TALK, *behind))
+    session = recording.sessions[0]
+    assert [item.kind for item in session.compactions] == ["summary+tail", "edit"]
+    assert [call.prompt_tokens for call in session.calls] == [100, 140, 90]
+    assert recording.facts.compactions == 1
+
+
+def test_a_resumed_session_that_lost_its_summary_with_what_opens_the_chat_has_no_new_one():
+    """0.61.0 leaves out what opened the chat where it loads it again, and the summary that is one message with it."""
+    masked = masked_behind_a_compaction()
+    loaded = [opened("o2", OPENING), *masked[-1]["$set"]["messages"][1:]]
+    records = [*TALK, *masked, {"$set": {"messages": loaded}}, user("u3", "Go on"), gemini("g3", "Yes", 130)]
+    session = session_of(opened("o1", OPENING), *records)
+    assert [(item.kind, item.trigger) for item in session.compactions] == [
+        ("summary+tail", ""),
+        ("edit", ""),
+        ("edit", "resume"),
+    ]
+
+
 def test_messages_without_tokens_that_no_history_repeats_are_what_they_were():
     again = written_again("n1", "n2", "n3", "n4")
     for last in ([], [{"$set": {"messages": again[1:]}}], [gemini("g3", "Yes", 90)]):
