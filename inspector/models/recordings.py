@@ -110,6 +110,11 @@ class Import(LeasedRun):
         """Was it found in a folder among sessions, and is none itself."""
         return self.state == self.State.FAILED and bool(self.folder) and self.phase == "received"
 
+    @staticmethod
+    def are_left_aside() -> models.Q:
+        """The same as a condition on rows."""
+        return models.Q(state=Import.State.FAILED, phase="received") & ~models.Q(folder="")
+
     @property
     def mendable(self) -> bool:
         """Did it fail at a damaged place of a known format, without which a lenient reading may leave a session."""

@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any
+from collections import Counter, defaultdict
+from typing import Any, NamedTuple
 
-from inspector.ingest.unpacking import outcomes_of
+from django.db.models import QuerySet
+
+from inspector.ingest.submitting import report_of
 from inspector.models import Import
 
 MAX_LISTED = 100  # files named on the page
 NAMED = 4  # of the files that were skipped for one reason; static/js/upload.js names as many
 NO_SESSION = "not a session in a supported format"
+FAILED = (Import.State.FAILED, Import.State.CANCELLED)
+
+
+class _Reached(NamedTuple):
+    """How far the import of a file is."""
+
+    state: str
+    left_aside: bool
 
 
 def context_of(job: Import) -> dict[str, Any]:
-    """The files of an archive as its page shows them: imported, under way, not imported, and skipped by reason."""
-    outcomes = outcomes_of(job)
-    jobs = [outcome.job for outcome in outcomes if outcome.job is not None]
+    """The files of an archive as its page shows them: imported, under way, not imported, and skipped by reason. While
+    they are read, the page asks every second: of 20,000 files only those that it names are read whole."""
+    report = report_of(job)
+    members = report.members if report else ()
+    reached = _reached(job, [member.job for member in members if member.job])
     skipped: defaultdict[str, list[str]] = defaultdict(list)
-    for outcome in outcomes:
-        if outcome.job is None and outcome.aside:
-            skipped[outcome.aside].append(outcome.name)
-        elif outcome.job is not None and outcome.job.left_aside:
-            skipped[NO_SESSION].append(outcome.name)
-    wrong = [
-        {"name": outcome.name, "folder": outcome.folder, "job": outcome.job, "reason": outcome.refused}
-        for outcome in outcomes
-        if outcome.refused or (outcome.job is not None and _is_wrong(outcome.job))
-    ]
+    wrong = []
+    for member in members:
+        its = reached.get(member.job)
+        if member.aside or (its is not None and its.left_aside):
+            skipped[member.aside or NO_SESSION].append(member.name)
+        elif member.refused or (its is not None and its.state in FAILED):
+            wrong.append(member)
+    listed = wrong[:MAX_LISTED]
+    jobs = {str(one.pk): one for one in _mine(job).filter(pk__in=[member.job for member in listed if member.job])}
+    counts = Counter(reached[member.job].state for member in members if member.job in reached)
     return {
-        "imported": sum(one.state == Import.State.DONE for one in jobs),
-        "waiting": sum(not one.ended for one in jobs),
+        "imported": counts[Import.State.DONE],
+        "waiting": sum(counts[state] for state in Import.UNDER_WAY),
         "skipped": [
             {"reason": reason, "count": len(names), "names": names[:NAMED], "more": len(names) > NAMED}
             for reason, names in skipped.items()
         ],
         "skipped_count": sum(map(len, skipped.values())),
-        "wrong": wrong[:MAX_LISTED],
+        "wrong": [
+            {"name": member.name, "folder": member.folder, "job": jobs.get(member.job), "reason": member.refused}
+            for member in listed
+        ],
         "wrong_count": len(wrong),
     }
 
 
-def _is_wrong(job: Import) -> bool:
-    return job.state in (Import.State.FAILED, Import.State.CANCELLED) and not job.left_aside
+def _reached(job: Import, keys: list[str]) -> dict[str, _Reached]:
+    """How far the imports with these keys are. Most are those of the archive; the others were there before it."""
+    reached = _read(_mine(job).filter(archive=job))
+    return reached | _read(_mine(job).filter(pk__in=[key for key in keys if key not in reached]))
+
+
+def _read(imports: QuerySet[Import]) -> dict[str, _Reached]:
+    rows = imports.annotate(aside=Import.are_left_aside()).values_list("pk", "state", "aside")
+    return {str(pk): _Reached(state, aside) for pk, state, aside in rows}
+
+
+def _mine(job: Import) -> QuerySet[Import]:
+    return Import.objects.of(job.project_id)

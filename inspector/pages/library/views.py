@@ -80,7 +80,7 @@ def imports(request: HttpRequest) -> dict[str, Any]:
     """Files being read, and those of the last minutes that could not be and were not dismissed."""
     recent, dismissed = failed_lately(project_of(request)), Dismissed.parse(request.COOKIES.get(COOKIE, ""))
     failed = dismissed.shown(recent)
-    aside = failed.filter(phase="received").exclude(folder="")  # as Import.left_aside
+    aside = failed.filter(Import.are_left_aside())
     wanted = Q(state__in=Import.UNDER_WAY) | Q(pk__in=failed.exclude(pk__in=aside.values("pk")).values("pk"))
     mine = Import.objects.of(project_of(request))
     matching = mine.filter(wanted).order_by("-created")

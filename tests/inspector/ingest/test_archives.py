@@ -16,6 +16,7 @@ import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import QuerySet
+from django.db.models.signals import post_init
 from django.test import RequestFactory
 from django.utils import timezone
 
@@ -360,6 +361,32 @@ def test_an_archive_is_one_import_until_a_worker_has_unpacked_it(handler, folder
     text = client.get(page).content.decode()
     assert "2 files imported" in text
     assert "1 other file skipped" in text
+
+
+@pytest.mark.django_db
+def test_the_page_of_an_archive_reads_none_of_its_imports_whole_but_those_it_names(handler, folders, recording):
+    files = {f"a/{number}.jsonl": recording + b" " * number + b"\n" for number in range(20)}
+    job = bring(default_project(), receive([archive({**files, "a/notes.md": b"milk"})], "logs.zip"))
+    run_import(str(job.pk))
+    names = ["0.jsonl", "1.jsonl", "notes.md"]
+    for member in members().filter(name__in=names):
+        run_import(str(member.pk))
+    members().filter(name="2.jsonl").update(state="failed", phase="parsed", message="Broken.")
+    loaded: list[str] = []
+
+    def note(instance: Import, **_: object) -> None:
+        loaded.append(instance.name)
+
+    post_init.connect(note, sender=Import)
+    try:
+        page = PageClient(handler).get(f"{job.get_absolute_url()}status").content.decode()
+    finally:
+        post_init.disconnect(note, sender=Import)
+    assert loaded == ["logs.zip", "2.jsonl"]
+    assert "2 files imported" in page
+    assert "17 files still to be read" in page
+    assert "1 not imported" in page
+    assert "1 other file skipped" in page
 
 
 @pytest.mark.django_db
