@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,3 +108,13 @@ def test_errors_that_no_lock_brings_are_raised_at_once(ours, monkeypatch):
 def test_the_inspector_runs_on_it():
     connection = connections["default"]
     assert isinstance(connection, DatabaseWrapper) is (connection.vendor == "sqlite")
+
+
+def test_a_connection_that_is_used_for_long_keeps_nothing_of_the_cursors_that_are_gone(ours: DatabaseWrapper) -> None:
+    ours.ensure_connection()
+    for _ in range(2_000):
+        with ours.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    kept = [len(value) for value in gc.get_referents(ours.connection) if isinstance(value, list)]
+    assert kept
+    assert max(kept) < 500
