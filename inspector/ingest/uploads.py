@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.db import IntegrityError, transaction
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.data_folder.durable import sync_folder
@@ -136,8 +136,7 @@ def keep(project: Project, received: Received, *, to_unpack: bool = False) -> Re
         known = _known(project, received.sha256, wal)
         if known is not None:
             break
-        if not to_unpack:
-            _check_quota(project, received.size)
+        (_check_waiting if to_unpack else _check_quota)(project, received.size)
         try:
             with transaction.atomic():
                 known = Recording.objects.of(project).create(
@@ -165,10 +164,28 @@ def _check_quota(project: Project, size: int) -> None:
         )
 
 
+def _check_waiting(project: Project, size: int) -> None:
+    """Raises LimitExceeded where an archive would wait behind others, and all together exceed the project's quota."""
+    limit, waiting = project.quota_bytes, _bytes_of(_archives(project))
+    if limit is not None and waiting and waiting + size > limit:
+        raise LimitExceeded(
+            f"ZIP archives with {waiting:,} bytes wait to be unpacked in the project {project.name}, and {size:,} more "
+            f"would exceed its quota of {limit:,}; send this one when they are unpacked"
+        )
+
+
 def used_bytes(project: Project) -> int:
     """What the recordings of a project take, in bytes, without archives that are still to be unpacked."""
-    unpacked = Import.objects.of(project).filter(unpacks=True, state__in=Import.UNDER_WAY, recording__isnull=False)
-    recordings = Recording.objects.of(project).exclude(pk__in=unpacked.values("recording"))
+    return _bytes_of(Recording.objects.of(project).exclude(pk__in=_archives(project).values("pk")))
+
+
+def _archives(project: Project) -> QuerySet[Recording]:
+    """The archives of a project that are still to be unpacked."""
+    unpacking = Import.objects.of(project).filter(unpacks=True, state__in=Import.UNDER_WAY, recording__isnull=False)
+    return Recording.objects.of(project).filter(pk__in=unpacking.values("recording"))
+
+
+def _bytes_of(recordings: QuerySet[Recording]) -> int:
     return int(recordings.aggregate(sum=Sum("size"))["sum"] or 0)
 
 

@@ -79,7 +79,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """A cursor that waits. The connection makes it, for only then does it forget the cursors that are gone
         (`_pysqlite_drop_unused_cursor_references`, CPython 3.11 Modules/_sqlite/connection.c): a connection that lives
         for as long as the process would keep a hundred bytes of each."""
-        cursor = self.connection.cursor(lambda connection: Cursor(connection, lambda: self.patience))
+        cursor: Cursor = self.connection.cursor(lambda connection: Cursor(connection, lambda: self.patience))
         self._cursors.add(cursor)
         return cursor
 

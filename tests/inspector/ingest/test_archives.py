@@ -20,7 +20,7 @@ from django.db.models.signals import post_init
 from django.test import RequestFactory
 from django.utils import timezone
 
-from guard_core.errors import RecordingError
+from guard_core.errors import LimitExceeded, RecordingError
 from guard_core.recordings.formats.opencode.storage import Storage
 from inspector.ingest import archives
 from inspector.ingest.companions import bring
@@ -468,5 +468,22 @@ def test_an_archive_needs_no_room_beside_what_is_in_it(client, folders, recordin
     job = bring(project, receive([content], "logs.zip"))
     assert used_bytes(project) == len(recording)
     cancel_import(job)
+    project.quota_bytes = None
+    project.save()
+
+
+@pytest.mark.django_db
+def test_archives_wait_together_for_no_more_than_the_quota(folders, recording):
+    project = default_project()
+    content = [archive({"a/one.jsonl": recording + b" " * number + b"\n"}, zipfile.ZIP_STORED) for number in range(3)]
+    project.quota_bytes = 2 * len(content[2])
+    project.save()
+    first, _ = (bring(project, receive([one], "logs.zip")) for one in content[:2])
+    with pytest.raises(LimitExceeded, match=r"wait to be unpacked in the project .* send this one when they are"):
+        bring(project, receive([content[2]], "logs.zip"))
+    assert bring(project, receive([content[0]], "again.zip")) == first
+    assert left() == []
+    cancel_import(first)
+    assert bring(project, receive([content[2]], "logs.zip")).state == "received"
     project.quota_bytes = None
     project.save()
