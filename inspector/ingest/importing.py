@@ -266,6 +266,7 @@ def _read_and_store(job: Import, watch: ImportWatch) -> None:
     watch.phase("indexed")
     report = _report(done, counted, watch)
     with transaction.atomic():
+        IMPORTS.hold(watch.job, watch.lease)
         rows = []
         for ordinal, item in enumerate(counted):
             rows.append(_store(continuation, ordinal, item))

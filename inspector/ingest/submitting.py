@@ -37,8 +37,7 @@ class Inside(NamedTuple):
 
     def check(self) -> None:
         """Until the end of the transaction the archive's import cannot be cancelled. Raises Cancelled where it was."""
-        if not IMPORTS.held(self.archive.pk, self.lease).update(heartbeat=Now()):
-            raise Cancelled
+        IMPORTS.hold(self.archive, self.lease)
 
 
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -194,6 +193,13 @@ class Imports(LeasedJob[Import]):
     fresh = {"phase": "received", "done": 0}
     begun = {"phase": "parsed", "done": 0}
     priority_again = 10  # a file that was begun before does not wait a second time
+
+    def hold(self, row: Import, lease: str) -> None:
+        """Keep an import from being ended until the end of the transaction. Before any row of its file is locked, in
+        the order in which `end` locks them: else the two could wait for each other. Raises Cancelled where the import
+        has ended, or its worker lost the lease."""
+        if not self.held(row.pk, lease).update(heartbeat=Now()):
+            raise Cancelled
 
     def give_up(self, row: Import, mine: QuerySet[Import]) -> bool:
         message = f"The worker died {row.attempts} times while it read this file. {row.what_stays}"
