@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from guard_core.events import Event, Role, TextPart
 from guard_core.ledger import Ledger
+from guard_core.recordings.reading.conversations import threads_of
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.requests import Request, message_key, threads_of
+from guard_core.recordings.reading.requests import Request, message_key
 from guard_core.sessions import ModelCall, Session
 from guard_core.views import Inserted, Span
 

@@ -34,10 +34,12 @@ from guard_core.recordings.formats.inspect_ai.spans import SampleContexts, Spans
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.conversations import fold_side_calls, threads_of
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.refusals import names_length
-from guard_core.recordings.reading.requests import Declared, Request, Thread, fold_side_calls, message_key, threads_of
+from guard_core.recordings.reading.requests import Declared, Request, message_key
 from guard_core.recordings.reading.source import ByteSource, SourceShape
+from guard_core.recordings.reading.threads import Thread
 from guard_core.recordings.reading.zip_entries import ZipEntries, entry_names
 from guard_core.sessions import AgentSetting, ModelCall, Session
 

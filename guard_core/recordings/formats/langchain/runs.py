@@ -29,9 +29,10 @@ from guard_core.recordings.formats.langchain.messages import (
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.conversations import threads_of
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.refusals import names_length
-from guard_core.recordings.reading.requests import UNKNOWN, Request, threads_of
+from guard_core.recordings.reading.requests import UNKNOWN, Request
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import ModelCall, Session, ToolDefinition
 

@@ -29,10 +29,12 @@ from guard_core.recordings.formats.openai import known_names
 from guard_core.recordings.reading import chat, fields, log_look, log_records, streams, wrong_kinds
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.conversations import threads_of
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.requests import Request, Thread, threads_of
+from guard_core.recordings.reading.requests import Request
 from guard_core.recordings.reading.source import ByteSource, SourceShape
+from guard_core.recordings.reading.threads import Thread
 from guard_core.sessions import (
     ANSWERS_ONLY,
     AgentSetting,

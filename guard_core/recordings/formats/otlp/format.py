@@ -55,11 +55,13 @@ from guard_core.recordings.formats.otlp.spans import (
 from guard_core.recordings.reading import chat, fields, looks
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.conversations import threads_of
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.refusals import names_length
-from guard_core.recordings.reading.requests import UNKNOWN, Request, Thread, threads_of
+from guard_core.recordings.reading.requests import UNKNOWN, Request
 from guard_core.recordings.reading.source import ByteSource, SourceShape
+from guard_core.recordings.reading.threads import Thread
 from guard_core.sessions import ANSWERS_ONLY, NO_CONTENT, ModelCall, Session
 from guard_core.titles import first_words
 

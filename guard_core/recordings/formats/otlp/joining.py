@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from guard_core.events import Event, TextPart, ToolCallPart
 from guard_core.quoting import width
-from guard_core.recordings.reading.requests import SHORTEST_SUMMARY, Request, is_summary_in, message_key
+from guard_core.recordings.reading.overlap import SHORTEST_SUMMARY, is_summary_in
+from guard_core.recordings.reading.requests import Request, message_key
 
 
 def joined(groups: Iterable[tuple[str, list[Request]]]) -> list[list[str]]:

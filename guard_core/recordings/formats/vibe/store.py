@@ -12,9 +12,11 @@ from guard_core.recordings.formats.vibe.history import VibeHistory, before, is_e
 from guard_core.recordings.formats.vibe.journal import JournalReader
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.build import FactCounter
+from guard_core.recordings.reading.conversations import threads_of
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.requests import Request, Thread, threads_of
+from guard_core.recordings.reading.requests import Request
 from guard_core.recordings.reading.source import ByteSource, Line
+from guard_core.recordings.reading.threads import Thread
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import AgentSetting, ModelCall, RecordedCompaction, Session
 

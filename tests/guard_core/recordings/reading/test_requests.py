@@ -9,9 +9,11 @@ import pytest
 
 from guard_core.counts import counted_compactions
 from guard_core.events import Event, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
+from guard_core.recordings.reading.conversations import threads_of
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.requests import ENDS_SUMMARISING, Declared, Request, threads_of
+from guard_core.recordings.reading.requests import Declared, Request
 from guard_core.recordings.reading.summary_words import CLAUDE_CODE, LANGCHAIN
+from guard_core.recordings.reading.threads import ENDS_SUMMARISING
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
     MAY_BE_CONTINUED,
