@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, NamedTuple, TypeVar, cast, overload
 
 import msgspec
 
@@ -52,6 +52,7 @@ class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="
     quotes_results: bool = False
 
 
+T = TypeVar("T")
 Segment = Span | Inserted | Rewritten | Synthetic
 View = tuple[Segment, ...]  # long ones are a `SharedView`, which does what is asked of such a tuple
 
@@ -148,20 +149,22 @@ class SharedView(Sequence[Segment]):
         return repr(tuple(self))
 
 
-def followed(view: View, same: int, rest: Iterable[Segment]) -> View:
-    """The first `same` segments of a view and then others; of a long view the first ones are shared."""
-    added = tuple(rest)
+def followed(view: tuple[T, ...], same: int, rest: Iterable[T]) -> tuple[T, ...]:
+    """The first `same` segments of a view and then others; of a long view the first ones are shared. Other values that
+    a policy remembers in a row of thousands are shared in the same way."""
+    added: tuple[Any, ...] = tuple(rest)
     if same + len(added) <= LONG:
         return (*view[:same], *added)
     if same < LONG // 2:
-        return cast(View, SharedView((((*view[:same], *added), same + len(added)),)))
+        added = (*view[:same], *added)
+        return cast("tuple[T, ...]", SharedView(((added, len(added)),)))
     pieces = _first_pieces(_pieces_of(view), same)
     while added and pieces and pieces[-1][1] < 2 * len(added):
         piece, count = pieces.pop()
         added = (*piece[:count], *added)
     if added:
         pieces.append((added, len(added)))
-    return cast(View, SharedView(tuple(pieces)))
+    return cast("tuple[T, ...]", SharedView(tuple(pieces)))
 
 
 def _first_pieces(pieces: Pieces, size: int) -> list[tuple[View, int]]:

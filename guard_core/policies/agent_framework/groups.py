@@ -165,8 +165,8 @@ class Included(NamedTuple):
         last, first = before.view[-1] if size else None, view[0] if view else None
         if isinstance(last, Span) and isinstance(first, Span) and last.stop == first.start:
             view, size = (Span(last.start, first.stop), *view[1:]), size - 1
-        inserted = followed(cast(View, before.inserted), len(before.inserted), cast(View, self.inserted))
-        return Included(followed(before.view, size, view), cast("tuple[int, ...]", inserted), self.added)
+        inserted = followed(before.inserted, len(before.inserted), self.inserted)
+        return Included(followed(before.view, size, view), inserted, self.added)
 
 
 def _tool_places(ledger: Ledger) -> FirstPlaces:

@@ -6,7 +6,7 @@ them there are: each request is a longer beginning of one sequence of segments, 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from guard_core.policies.pieces.lists import ListPolicy
 from guard_core.policies.pieces.stages import ScanRequest, Stages, Walked
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.view_sums import messages_in
-from guard_core.views import Segment, Span, View, followed
+from guard_core.views import Segment, Span, followed
 
 
 class GroupRule(NamedTuple):
@@ -153,8 +153,7 @@ def _walked(policy: ListPolicy, rule: GroupRule, asked: ScanRequest, ends: OpenE
     listed = tokens - np.array(ends.tokens)[before]
     end = int(removed[-1])
     if rule.collapses:
-        new = cast(View, tuple(ends.inserted[:end]))
-        inserted = followed(state.inserted, len(state.inserted), new)
+        inserted = followed(state.inserted, len(state.inserted), ends.inserted[:end])
         state = msgspec.structs.replace(state, inserted=inserted, added=state.added + end)
 
     def counts(sent: Ints) -> CountedRun | None:

@@ -147,7 +147,7 @@ class AdkCompaction(ListPolicy):
     def _covered(self, ledger: Ledger, at: int, new: _Next, summary: Summary, state: Any) -> tuple[View, Any]:
         """The list over `at` events once a range has its summary, and what is remembered then."""
         text = Synthetic("summary", summary.bytes, summary.text, Role.MODEL)
-        covered = (*new.left, msgspec.structs.replace(new.range, summary=text))
+        covered = followed(new.left, len(new.left), (msgspec.structs.replace(new.range, summary=text),))
         stop = new.range.stop
         state = msgspec.structs.replace(
             state, covered=covered, last_end=stop, watermark=stop, summary_bytes=summary.bytes
@@ -372,7 +372,8 @@ def _is_worth_it(
     """Would a summary without text, behind the ranges that are `left`, remove more than the newest summary has, as
     JSON."""
     before = JSON.view(ledger, view_of_ranges(ledger, covered, at)) if covered else JSON.view(ledger, (Span(0, at),))
-    after = JSON.view(ledger, view_of_ranges(ledger, (*left, new), at)) - summary_json(0) + EMPTY_JSON
+    ranges = followed(left, len(left), (new,))
+    after = JSON.view(ledger, view_of_ranges(ledger, ranges, at)) - summary_json(0) + EMPTY_JSON
     previous = summary_json(covered[-1].summary.bytes) if covered else 0
     return before - after > previous
 

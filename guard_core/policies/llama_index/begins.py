@@ -28,9 +28,13 @@ NULL_CONTENT = Setting(
 
 def is_null(ledger: Ledger) -> NDArray[np.bool_]:
     """Which events have no content: answers without a text, and messages of pictures alone."""
-    flags = ledger.events["flags"]
-    without_text = (roles_of(ledger) == ASSISTANT) | ((flags & HAS_MEDIA) > 0)
-    return np.asarray(without_text & ((flags & HAS_TEXT) == 0) & (roles_of(ledger) != TOOL))
+    key = "llama-index nulls"
+    if key not in ledger.derived:
+        flags, roles = ledger.events["flags"], roles_of(ledger)
+        without_text = (roles == ASSISTANT) | ((flags & HAS_MEDIA) > 0)
+        ledger.derived[key] = without_text & ((flags & HAS_TEXT) == 0) & (roles != TOOL)
+    nulls: NDArray[np.bool_] = ledger.derived[key]
+    return nulls
 
 
 def next_begin(ledger: Ledger) -> Ints:

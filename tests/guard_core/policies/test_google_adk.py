@@ -6,11 +6,12 @@ from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import POLICIES, get_policy
+from guard_core.policies.base import dump_state, load_state
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
-from guard_core.views import Span
+from guard_core.views import SharedView, Span
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
 
@@ -143,3 +144,10 @@ def test_a_count_of_zero_is_a_count():
     trace = replay(ledger, policy, window=10**6, usage=RatioUsage(0.0), summarizer=FixedSummaries(100))
     assert trace.columns["decision_tokens"].tolist() == [0, 0]
     assert not trace.compactions
+
+
+def test_many_summaries_share_those_before_them():
+    policy = get_policy("adk-sliding-window")
+    state = replay(Ledger.of(chat(300)), policy, window=100_000, summarizer=FixedSummaries(100)).state
+    assert isinstance(state.covered, SharedView)
+    assert load_state(policy, dump_state(state)).covered == tuple(state.covered)

@@ -4,6 +4,7 @@ import pytest
 
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.llama_index.begins import is_null
 from guard_core.replay import replay
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
@@ -122,6 +123,11 @@ def test_a_content_without_a_text_counts_as_the_word_none():
     }
     assert sent[False].view(0, 3) == (Span(0, 3),)  # 39 + 36 characters and 2 spaces: 19 tokens
     assert sent[True].view(0, 3) == (Span(2, 3),)  # 4 more: 20 tokens
+
+
+def test_contents_that_are_none_are_looked_up_once_for_a_log():
+    ledger = Ledger.of(tools(400))
+    assert is_null(ledger) is is_null(ledger)
 
 
 def test_a_summariser_is_not_given_a_content_without_a_text():
