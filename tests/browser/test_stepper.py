@@ -80,6 +80,15 @@ def test_back_returns_to_the_step_before(stepper):
     stepper.wait_for_selector('#step[data-at="21"]')
 
 
+def test_the_page_is_not_copied_at_each_step(stepper):
+    """Going back loads it anew: nothing reads the copy that htmx would write, as text, of all that is shown."""
+    copied = "addEventListener('htmx:beforeHistorySave', () => (window.copied = true))"
+    stepper.evaluate(copied)
+    press(stepper, "j", 22)
+    assert stepper.url.endswith("at=22")
+    assert not stepper.evaluate("window.copied")
+
+
 def test_g_takes_a_step_number(stepper):
     stepper.keyboard.press("g")
     stepper.keyboard.type("100")
