@@ -540,6 +540,20 @@ def _mini() -> bytes:
     return _json({"info": info, "messages": [*CHAT[:2], answer], "trajectory_format": "mini-swe-agent-1.1"})
 
 
+def _managed_agents() -> bytes:
+    def event(number: int, kind: str, **more: Any) -> dict[str, Any]:
+        return {"id": f"sevt_{number}", "type": kind, "processed_at": TIME, **more}
+
+    return lines(
+        event(1, "user.message", content=_text(WORDS)),
+        event(2, "span.model_request_start"),
+        event(3, "agent.message", content=_text("I look")),
+        event(4, "agent.tool_use", name="ls", input={"path": "."}),
+        event(5, "span.model_request_end", model_usage=INPUT, is_error=False),
+        event(6, "agent.tool_result", tool_use_id="sevt_4", content=_text("a.txt"), is_error=False),
+    )
+
+
 def _openhands() -> bytes:
     event = {"timestamp": TIME, "action": "message"}
     metrics = {"accumulated_token_usage": USAGE}
@@ -661,6 +675,7 @@ SEEDS: dict[str, bytes] = {
     "langchain": _langchain(),
     "swe-agent": _swe(),
     "mini-swe-agent": _mini(),
+    "managed-agents": _managed_agents(),
     "openhands": _openhands(),
     "atif": _atif(),
     "copilot-cli": _copilot(),
