@@ -310,9 +310,9 @@ def _size(analysis: Analysis) -> int:
     return columns + series + records + SMALLEST
 
 
-_cache: ByteCache[Analysis] = ByteCache(CACHE_BYTES, _size)
+_cache: ByteCache[Analysis] = ByteCache(CACHE_BYTES, _size, revision=1)
 _facts: ByteCache[StoredFacts] = ByteCache(
-    CACHE_BYTES, lambda facts: FACTS_BYTES_A_STEP * facts.ledger.step_count + SMALLEST
+    CACHE_BYTES, lambda facts: FACTS_BYTES_A_STEP * facts.ledger.step_count + SMALLEST, revision=1
 )
 
 

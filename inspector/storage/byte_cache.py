@@ -18,6 +18,7 @@ V = TypeVar("V")
 IDLE_SECONDS = 30.0  # an unused value is dropped after this long: memory is given back within a minute
 LOOK_EVERY = 5.0  # seconds between checks for such values, and for what others left in cycles
 CALM = 1.0  # seconds without a new value, after which a search for garbage is in the way of few answers
+SUPERSEDED_SECONDS = 2.0  # an earlier revision stays for what reads it now; ours: longer than most pages take
 CROWDED = 50_000_000  # bytes; where a process has grown by more, an answer waits for that search
 NEVER = float("inf")
 
@@ -27,6 +28,7 @@ class _Entry(Generic[V]):
     value: V
     bytes: int
     used: float = field(default_factory=time.monotonic)
+    superseded: float | None = None  # when a later revision came
 
 
 class ByteCache(Generic[V]):
@@ -35,10 +37,14 @@ class ByteCache(Generic[V]):
 
     At most `at_once` values are computed at a time, each by one thread while others wait for it: more threads would not
     be faster, would hold more memory, and would keep the event loop from its turns.
+
+    `revision`: the place in each key, a tuple, of the revision of its session. Of keys that differ in nothing else the
+    earlier ones are forgotten: a session that grows has many revisions a second, and each value holds more than its
+    own bytes, such as the columns that it was made of.
     """
 
-    def __init__(self, budget: int, size: Callable[[V], int], at_once: int = 2) -> None:
-        self.budget, self.size = budget, size
+    def __init__(self, budget: int, size: Callable[[V], int], at_once: int = 2, *, revision: int | None = None) -> None:
+        self.budget, self.size, self.revision = budget, size, revision
         self.bytes = 0
         self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
         self._alive: WeakValueDictionary[Hashable, V] = WeakValueDictionary()  # what others hold is not made twice
@@ -123,6 +129,7 @@ class ByteCache(Generic[V]):
             old = self._entries.pop(key, None)
             self.bytes += entry.bytes - (old.bytes if old else 0)
             self._entries[key] = entry
+            self._forget_earlier(key)
             with suppress(TypeError):  # a tuple, for one, cannot be referred to weakly
                 self._alive[key] = value
             while self.bytes > self.budget and len(self._entries) > 1:
@@ -130,6 +137,25 @@ class ByteCache(Generic[V]):
         del old
         _KEEPER.look_after(self)
         _KEEPER.tidy_if_crowded()
+
+    def _forget_earlier(self, key: Any) -> None:
+        """Note which revisions a later one has come for, and forget those for which it came a while ago."""
+        if self.revision is None:
+            return
+        now, (subject, number) = time.monotonic(), _split(key, self.revision)
+        for other, entry in list(self._entries.items()):
+            its_subject, its_number = _split(other, self.revision)
+            if its_subject != subject or its_number >= number:
+                continue
+            if entry.superseded is None:
+                entry.superseded = now
+            elif now - entry.superseded > SUPERSEDED_SECONDS:
+                self.bytes -= self._entries.pop(other).bytes
+
+
+def _split(key: Any, place: int) -> tuple[Hashable, int]:
+    """A key without its revision, and that."""
+    return (*key[:place], *key[place + 1 :]), key[place]
 
 
 class _Keeper:

@@ -508,7 +508,7 @@ def _size(value: Any) -> int:
     return 0
 
 
-_cache: ByteCache[Any] = ByteCache(CACHE_BYTES, _size)
+_cache: ByteCache[Any] = ByteCache(CACHE_BYTES, _size, revision=2)
 
 
 def _ledger(session_id: str) -> Ledger:

@@ -100,4 +100,4 @@ def _size(explanation: Explanation) -> int:
     return ENTRY_BYTES * (1 + len(explanation.compactions) + len(explanation.missed))
 
 
-_cache: ByteCache[Explanation] = ByteCache(CACHE_BYTES, _size)
+_cache: ByteCache[Explanation] = ByteCache(CACHE_BYTES, _size, revision=1)

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from inspector.storage import byte_cache
 from inspector.storage.byte_cache import ByteCache
 
 
@@ -108,6 +109,22 @@ def test_what_is_not_used_for_a_while_is_let_go():
     cache.get("b", lambda: "not made again")
     assert cache.forget_unused(time.monotonic()) == 2
     assert (cache.bytes, len(cache)) == (0, 0)
+
+
+def test_of_a_session_that_grows_earlier_revisions_are_forgotten_a_while_after_a_later_one(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(byte_cache.time, "monotonic", lambda: now)
+    cache = ByteCache(10**9, len, revision=1)
+    cache.get(("other", 1, "a"), lambda: "x")
+    for revision in range(1, 40):
+        now += 0.5
+        cache.get(("grows", revision, "a"), lambda: "x" * 1_000)
+        cache.get(("grows", revision, "b"), lambda: "x" * 1_000)
+        cache.use(lambda key: key[0] == "grows")  # its page is open
+    assert cache.get(("grows", 36, "a"), lambda: "made again") != "made again"  # what still reads it
+    assert cache.get(("other", 1, "a"), lambda: "made again") == "x"
+    assert len(cache) < 16
+    assert cache.bytes < 16_000
 
 
 def test_a_process_lets_go_of_values_by_itself():
