@@ -86,9 +86,12 @@ def _connected(target: Target, clock: _Clock) -> socket.socket:
     *others, last = resolved(target)
     for address in others:
         try:
-            return _secured(socket.create_connection((address, target.port), clock.left()), target, clock)
-        except ConnectionError:
+            connection = socket.create_connection((address, target.port), clock.left())
+        except TimeoutError:
+            raise
+        except OSError:  # refused, or this machine has no way there, as without IPv6
             continue
+        return _secured(connection, target, clock)
     return _secured(socket.create_connection((last, target.port), clock.left()), target, clock)
 
 

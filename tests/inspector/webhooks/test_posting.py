@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from inspector.webhooks.posting import post
 from inspector.webhooks.signing import headers, new_secret, secret_of
-from tests.inspector.webhooks.receiver import receiving
+from tests.inspector.webhooks.receiver import ANSWERS, Receiver, receiving
 
 SHORT = 0.5  # seconds for receivers that never answer
 LONG = 60.0  # for those that do, on a slow machine
@@ -91,3 +94,73 @@ def test_nothing_is_sent_where_no_message_may_go(settings):
         outcome = post(receiver.url.replace("http:", "https:").replace("127.0.0.1", "localhost"), {}, b"{}", LONG)
     assert "not a public address" in outcome.words
     assert receiver.messages == []
+
+
+HOST = "hooks.example"
+
+
+def leads(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> None:
+    """A resolver to which HOST leads to these addresses, when it is asked again to the next ones."""
+    left, real = list(answers), socket.getaddrinfo
+
+    def getaddrinfo(host: str, port: int, *args: Any, **options: Any) -> Any:
+        if host != HOST:
+            return real(host, port, *args, **options)
+        addresses = left.pop(0) if len(left) > 1 else left[0]
+        return [item for address in addresses for item in real(address, port, *args, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+@contextmanager
+def unvisited(address: str, port: int = 0) -> Iterator[int]:
+    """A port at which no connection may arrive."""
+    with socket.create_server((address, port)) as listening:
+        yield listening.getsockname()[1]
+        listening.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+def named(receiver: Receiver) -> str:
+    return receiver.url.replace("127.0.0.1", HOST)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_into_an_allowed_network_is_not_followed(monkeypatch, status):
+    with unvisited("127.0.0.1") as port, receiving("moved") as receiver:
+        moved = f"HTTP/1.1 {status} Moved\r\nlocation: http://127.0.0.1:{port}/\r\nrefresh: 0\r\n\r\n"
+        monkeypatch.setitem(ANSWERS, "moved", moved.encode())
+        outcome = post(receiver.url, {}, b"{}", LONG)
+    assert outcome == (status, f"HTTP {status}: redirects are not followed; use the final address.")
+    assert len(receiver.messages) == 1
+
+
+def test_a_name_that_leads_elsewhere_after_it_was_checked_is_not_asked_again(monkeypatch, settings):
+    """DNS rebinding: what was checked is connected to."""
+    settings.WEBHOOK_NETWORKS = ["127.0.0.1/32"]
+    with receiving() as receiver:
+        leads(monkeypatch, ["127.0.0.1"], ["127.0.0.2"])
+        with unvisited("127.0.0.2", int(receiver.url.split(":")[2].split("/")[0])):
+            assert post(named(receiver), {}, b"{}", LONG).is_success
+            again = post(named(receiver), {}, b"{}", LONG)
+    assert again.words.startswith(f"{HOST} is 127.0.0.2, which is not a public address.")
+    assert len(receiver.messages) == 1
+    assert receiver.messages[0].headers["host"] == named(receiver).split("/")[2]
+
+
+def test_where_one_address_of_a_name_may_not_be_reached_none_is(monkeypatch, settings):
+    settings.WEBHOOK_NETWORKS = ["127.0.0.1/32"]
+    with receiving() as receiver:
+        leads(monkeypatch, ["127.0.0.1", "127.0.0.2"])
+        outcome = post(named(receiver), {}, b"{}", LONG)
+    assert "127.0.0.2, which is not a public address" in outcome.words
+    assert receiver.messages == []
+
+
+def test_an_address_to_which_this_machine_has_no_way_gives_way_to_the_next_one(monkeypatch, settings):
+    """As the IPv6 address of a receiver does on a machine without IPv6; no connection leads to a multicast address."""
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8", "224.0.0.0/4"]
+    with receiving() as receiver:
+        leads(monkeypatch, ["224.0.0.1", "127.0.0.1"])
+        assert post(named(receiver), {}, b"{}", LONG) == (204, "HTTP 204.")
