@@ -47,6 +47,7 @@ ALL_PROJECTS = {
     "inspector.replays.stored": "files of sessions that are gone are swept",
     "inspector.sharing.making": "a worker resolves the job that it was handed",
     "inspector.sharing.publishing": "a token opens a share, whosever it is",
+    "inspector.storage.sqlite3.base": "the connection itself, which makes the cursors of all others",
     "inspector.storage.deleting": "what was deleted is purged, and texts that no project names",
     "inspector.storage.text_index": "SQL that names a session, or a project",
     "inspector.watching.child": "the server of local mode watches what was chosen; it has one project",
