@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from inspector.pages.shared.keys import SHORTCUTS
-from inspector.pages.steps.views import KEYS, NAV, SEARCH_NAV
+from inspector.pages.steps.step import KEYS, NAV, SEARCH_NAV
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 FIXED = {"Escape": "Esc", "ArrowDown": "↓", "ArrowUp": "↑", "ArrowLeft": "←", "ArrowRight": "→"}
