@@ -28,6 +28,18 @@ def test_the_chart_offers_nothing_that_leaves_this_machine(overview):
     assert not [title for title in titles if re.search("share|cloud|send|plotly", title, re.IGNORECASE)]
 
 
+def test_the_last_answer_is_on_the_first_screen_below_a_chart_with_every_row(overview):
+    def is_answered() -> bool:
+        overview.reload()
+        drawn(overview)
+        return "being replayed" not in overview.inner_text("#answers")
+
+    until(is_answered)
+    assert overview.locator("#timeline .figure-h4").count() == 1
+    box = overview.locator("#answers dd").last.bounding_box()
+    assert box["y"] + box["height"] <= 900
+
+
 def test_a_click_on_a_point_opens_its_step(overview):
     layer = overview.locator("#timeline .nsewdrag").first.bounding_box()
     overview.mouse.move(layer["x"] + layer["width"] * 0.5, layer["y"] + layer["height"] * 0.5)

@@ -17,7 +17,7 @@ from inspector.pages.shared.numbers import step_number
 
 # Heights in pixels; that of the main row is its least: a page gives it more where the window is higher
 # (static/js/fitting.js).
-MAIN, FACTOR, TRACK, GAP = 160, 72, 18, 16
+MAIN, FACTOR, TRACK, GAP = 160, 44, 18, 16
 TOP, BOTTOM, LEFT, RIGHT = 12, 38, 48, 188
 TRACK_POINTS = 150  # and as many compactions, in 18 pixels of height
 FEW_MARKS = 60  # more marks than this are drawn small
