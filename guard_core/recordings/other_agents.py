@@ -34,7 +34,7 @@ def agent_of(source: ByteSource) -> str:
     if agent := _of_all(_VALUES, values):
         return agent
     messages = fields.items(value, "messages") if isinstance(value, dict) else value
-    return _first(_LINES, messages[:_LOOKED_AT] if isinstance(messages, list) else [value])
+    return _first(_LINES, messages[:_LOOKED_AT] if isinstance(messages, list) and messages else [value])
 
 
 def _of_all(agents: dict[str, Callable[[JSON], bool]], values: list[Any]) -> str:
@@ -75,6 +75,17 @@ def _is_printed_by_amp(record: JSON) -> bool:
     """The first line of what a run of Amp prints, else as Claude Code's: its sessions are threads."""
     kinds = (fields.text(record, "type"), fields.text(record, "subtype"))
     return kinds == ("system", "init") and fields.text(record, "session_id").startswith("T-")
+
+
+def _is_cursor_line(record: JSON) -> bool:
+    """A line of `~/.cursor/projects/*/agent-transcripts`, which keeps neither results of tools nor tokens."""
+    message = fields.mapping(record, "message")
+    return record.keys() == {"role", "message"} and isinstance(record["role"], str) and message.keys() == {"content"}
+
+
+def _is_antigravity_step(record: JSON) -> bool:
+    """A step of the transcript of a conversation (`brain/*/.system_generated/logs` of Google Antigravity)."""
+    return record.keys() >= {"step_index", "source", "type", "status", "created_at"}
 
 
 def _is_amp_thread(value: JSON) -> bool:
@@ -144,6 +155,8 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": _is_droid_line,
     "Amp": lambda record: _is_amp_message(record) or _is_printed_by_amp(record),
+    _of_requests("Cursor"): _is_cursor_line,
+    "Google Antigravity": _is_antigravity_step,
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,

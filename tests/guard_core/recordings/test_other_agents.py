@@ -70,6 +70,10 @@ REFUSED = {
     "Microsoft's Agent Framework": json.dumps({"type": "session", "service_session_id": None, "state": {}}).encode(),
     "LangGraph": json.dumps([{"values": {"messages": []}, "next": [], "parent_config": None, "tasks": []}]).encode(),
     "Cursor": database({"ItemTable": [{"key": "a", "value": "b"}], "cursorDiskKV": [{"key": "a", "value": "b"}]}),
+    "Cursor, a transcript": lines({"role": "user", "message": {"content": [{"type": "text", "text": "Read a"}]}}),
+    "Google Antigravity": lines(
+        {"step_index": 0, "source": "MODEL", "type": "VIEW_FILE", "status": "DONE", "created_at": TIME, "content": "a"}
+    ),
     "Langfuse": json.dumps(
         {"data": [{"id": "t", "sessionId": "s", "htmlPath": "/t", "observations": ["o1"]}]}
     ).encode(),
