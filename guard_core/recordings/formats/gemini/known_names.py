@@ -10,5 +10,6 @@ NAMES = Names(
     beside=words("total_tokens input_tokens output_tokens"),
     holders=words("stats"),
     tools=words("toolCalls functionCall functionResponse tools tool_use tool_result"),
+    passed_over=words("error"),  # its kinds may be named for tools: invalid_tool_params, mcp_tool_error
     totals=True,  # what is printed has those of a run
 )

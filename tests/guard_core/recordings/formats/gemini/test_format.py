@@ -460,6 +460,14 @@ def test_a_printed_stream_that_failed_says_so():
     assert any("no quota" in note for note in read_as(FORMAT, lines(*STREAM[:-1], failed)).sessions[0].notes)
 
 
+def test_the_kind_of_a_tools_error_is_not_taken_for_a_part_of_a_tool():
+    error = {"type": "invalid_tool_params", "message": "no such file"}
+    failed = {"type": "tool_result", "tool_id": "c1", "status": "error", "error": error}
+    recording = read(lines(*STREAM[:5], failed))
+    assert not recording.notes.problems
+    assert recording.sessions[0].events[-1].parts[0].content == "no such file"
+
+
 def test_pieces_of_an_answer_are_joined_in_order_with_their_calls():
     pieces = [{"type": "message", "role": "assistant", "content": str(n), "delta": True} for n in range(4)]
     call = {"type": "tool_use", "tool_name": "ls", "tool_id": "c1", "parameters": {}}
