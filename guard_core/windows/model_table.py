@@ -1,7 +1,8 @@
 """The rows of the price table that a model's name means, under any provider and any spelling.
 
 Recordings write one model in many ways: behind the names of routers ("litellm_proxy/anthropic/…", "models/…"), with a
-date ("@20250514"), as a cloud names it ("us.anthropic.…-v1:0"), with a router's variant (":free").
+date ("@20250514"), as a cloud names it ("us.anthropic.…-v1:0"), with a router's variant (":free"), with other
+characters between its words and Claude's version first, as gateways and editors do ("claude_4_5_opus").
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 200  # characters; names in recordings are hostile text
 MOST_PREFIXES = 4  # names of routers in front of a model's own
+_BETWEEN_WORDS = re.compile(r"[ _]+")
+# Names with the version before the size, as Anthropic wrote them until 3.7; its names of later models end in it.
+_VERSION_FIRST = re.compile(r"^claude-(\d+)[.-](\d+)-([a-z]+)")
 _CLOUD_PREFIX = re.compile(r"^(?:[a-z-]+\.)+(?=[a-z])")  # "us.anthropic.", "meta."; never "gpt-4."
 
 
@@ -71,7 +75,9 @@ def rows_of(model: str) -> ModelRows:
 def _spellings(name: str) -> Iterator[str]:
     """A name without its router's prefixes, in the ways in which the table may write it."""
     plain = _CLOUD_PREFIX.sub("", name.replace("@", "-"))
-    yield from dict.fromkeys((name, plain, plain.partition(":")[0]))
+    hyphened = _BETWEEN_WORDS.sub("-", plain)
+    version_last = _VERSION_FIRST.sub(r"claude-\3-\1-\2", hyphened)
+    yield from dict.fromkeys((name, plain, plain.partition(":")[0], hyphened, version_last))
 
 
 def _host(parts: list[str], tails: list[str]) -> PriceRow | None:

@@ -25,6 +25,12 @@ from guard_core.windows.models import context_window, documented_windows, window
         ("litellm_proxy/anthropic/claude-opus-4-5-20251101", 200_000),
         ("models/gemini-1.5-flash", 1_000_000),
         ("anthropic/claude-sonnet-4.5:beta", 200_000),
+        ("claude_4_5_opus", 200_000),
+        ("Claude Opus 4.5", 200_000),
+        ("anthropic/claude-4.5-sonnet", 200_000),
+        ("claude-4.5-sonnet-thinking", 200_000),
+        ("claude-3-5-sonnet-20241022", 200_000),
+        ("gpt_5", 400_000),
     ],
 )
 def test_a_known_model_has_its_window_and_says_from_where(model, window):
