@@ -18,6 +18,7 @@ import pytest
 from guard_core.recordings.formats import native
 from inspector.apps import NOTICE_THE_DEAD
 from tests.big_sessions import big_session
+from tests.guard_core.recordings.reading.test_zip_entries import archive
 from tests.services.databases import fresh_postgres, query
 from tests.services.server import ROOT, clean_environment, held_worker, running, stepped
 from tests.waiting import PATIENCE, until
@@ -77,3 +78,23 @@ def test_an_import_whose_worker_is_killed_is_read_by_the_next_one(tmp_path: Path
         ((sessions, events, rows),) = until(lambda: query(tmp_path, f"{whole} HAVING count(*) = 1"))
         assert (sessions, rows) == (1, events)
         assert worker not in server.workers()
+
+
+def test_an_archive_whose_worker_is_killed_while_it_is_taken_apart_is_finished_by_the_next_one(tmp_path: Path) -> None:
+    names = [f"a/{number}.jsonl" for number in range(12)]
+    content = archive({name: native.write(big_session(20 + number, 1)) for number, name in enumerate(names)})
+    members = "SELECT state, count(*) FROM inspector_import WHERE archive_id IS NOT NULL GROUP BY state"
+    with running(tmp_path) as server:
+        worker = held_worker(server)
+        server.send("projects.zip", content)
+        stepped(worker, lambda: query(tmp_path, members))
+        ((_, added),) = query(tmp_path, members)
+        os.kill(worker, signal.SIGKILL)
+        whole = "SELECT state, attempts FROM inspector_import WHERE unpacks"
+        assert until(lambda: [row for row in query(tmp_path, whole) if row[0] == "done"]) == [("done", 2)]
+        until(lambda: query(tmp_path, members) == [("done", len(names))])
+        assert added < len(names)
+        sessions = "SELECT count(*), count(DISTINCT events), min(ordinal) FROM inspector_session WHERE deleted IS NULL"
+        assert query(tmp_path, sessions) == [(len(names), len(names), 0)]
+        assert query(tmp_path, "SELECT count(*) FROM inspector_recording") == [(len(names),)]
+        assert not list((tmp_path / "incoming").glob("unpacked-*"))  # the next sweep settles notes of uploads
