@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from django.db import connection, transaction
 from django.db.models.signals import post_delete, post_save
@@ -68,7 +68,7 @@ class FolderWatch:
 
     def _wanted(self) -> list[str]:
         try:
-            return [path for path in self._places() if Path(path).exists()]
+            return [path for path in self._places() if os.path.exists(path)]
         except Exception:
             log.exception("the watched places cannot be read; those that are watched stay so")
             return self._watched

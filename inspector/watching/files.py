@@ -69,12 +69,12 @@ class Watched:
         self._sent[path] = versions
 
     def _files(self) -> Iterator[Path]:
-        for path in self.paths:
-            if path.is_dir():
+        for path in self.paths:  # of `os.path`, as in _is_there
+            if os.path.isdir(path):
                 yield from (
                     Path(folder, name) for folder, _, names in os.walk(path) for name in names if is_session(name)
                 )
-            elif path.is_file():
+            elif os.path.isfile(path):
                 yield path
 
 
@@ -131,7 +131,7 @@ def companions(path: Path) -> list[Path]:
 
 def known_folders() -> list[Path]:
     """Those of KNOWN that are there."""
-    return [place for name in KNOWN if (place := Path(name).expanduser()).exists()]
+    return [place for name in KNOWN if _is_there(place := Path(name).expanduser())]
 
 
 def _version(path: Path) -> Version | None:
@@ -145,4 +145,10 @@ def _version(path: Path) -> Version | None:
 def existing(paths: Iterable[str]) -> tuple[list[Path], list[str]]:
     """The paths that are there, and the names of those that are not."""
     places = [Path(name).expanduser() for name in paths]
-    return [place for place in places if place.exists()], [str(place) for place in places if not place.exists()]
+    return [place for place in places if _is_there(place)], [str(place) for place in places if not _is_there(place)]
+
+
+def _is_there(place: Path) -> bool:
+    """Can it be looked at now. As `os.path` has it and not `Path`, which before Python 3.14 raises what else is wrong
+    with the way there: no permission, a network drive that is away."""
+    return os.path.exists(place)

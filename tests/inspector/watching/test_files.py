@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from inspector.watching.child import FolderWatch
 from inspector.watching.command import _Loop, watch
 from inspector.watching.files import Watched, companions, is_only_begun, versions_of, whole_size
 from inspector.watching.sending import TOKEN, Away, Changed, SentFile, Server, _read
@@ -202,6 +203,16 @@ def test_what_cannot_be_watched_is_said(tmp_path, capsys):
     Path(tmp_path, "a.jsonl").write_text("{}\n")
     assert watch([str(tmp_path)], "http://127.0.0.1:1", once=True) == 1
     assert "does not answer (ConnectionRefusedError); trying again." in capsys.readouterr().out
+
+
+def test_a_place_that_cannot_be_looked_at_is_not_there_and_stops_nothing(tmp_path, capsys):
+    """Without permission, on a network drive that is away; or, for the user who may do everything, by a long name."""
+    place, log = tmp_path / ("x" * 300), tmp_path / "a.jsonl"
+    log.write_text("{}\n")
+    assert watch([str(place)], "http://127.0.0.1:1", once=True) == 2
+    assert "is not there; it is not watched." in capsys.readouterr().out
+    assert changed(Watched([place, log], since=0)) == ["a.jsonl"]
+    assert FolderWatch("http://127.0.0.1:1", lambda: [str(place), str(log)])._wanted() == [str(log)]
 
 
 @pytest.mark.django_db
