@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def _limit(folder: Path, newest: Path) -> None:
     copies = sorted((path for path in folder.glob(f"*{SUFFIX}") if path != newest), reverse=True)
     left, total = MOST_COPIES - 1, newest.stat().st_size
     for path in copies:
-        total += path.stat().st_size
+        with suppress(FileNotFoundError):  # the hook of another agent removes old copies, too
+            total += path.stat().st_size
         left -= 1
         if left < 0 or total > MOST_COPIED:
             path.unlink(missing_ok=True)

@@ -43,6 +43,15 @@ def test_the_oldest_copies_make_room(tmp_path: Path) -> None:
     assert names[0].startswith("20261123T120003Z")
 
 
+def test_an_old_copy_that_is_gone_when_it_is_looked_at_does_not_matter(tmp_path: Path) -> None:
+    """The hook of another agent may have removed it."""
+    source, copies = tmp_path / "session.jsonl", tmp_path / "copies"
+    source.write_bytes(b"{}\n")
+    copies.mkdir()
+    (copies / "20201123T120000Z-gone.jsonl").symlink_to(tmp_path / "gone")
+    assert keep(event(source), copies, NOW).endswith("20261123T120000Z-session.jsonl.")
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"[" * 100_000, b"[]", b"{}", b'{"transcript_path": "a\\u0000.jsonl"}', b'{"transcript_path": 7}']
 )
