@@ -162,10 +162,11 @@ class Head(NamedTuple):
 
     def at(self, ledger: Ledger | None, at: int) -> View:
         """The view over a log of `at` events. Without a ledger a form is named although it may change nothing."""
-        if self.kept_from >= at:
-            return self.view
-        tail = ledger.span(self.kept_from, at, self.form) if ledger else Span(self.kept_from, at, self.form)
-        return followed(self.view, len(self.view), (tail,))
+        view, kept_from, form = self
+        if kept_from >= at:
+            return view
+        tail = ledger.span(kept_from, at, form) if ledger and form else Span(kept_from, at, form)
+        return (*view, tail) if len(view) < LONG else followed(view, len(view), (tail,))
 
 
 WHOLE_LOG = Head((), 0)
@@ -248,10 +249,10 @@ class _WrittenViews:
 
     def record(self, record: CompactionRecord) -> CompactionRecord:
         """The record, with other views where it has long ones."""
+        if not _has_long_views(record):
+            return record
         given = [one.summariser_view for one in record.passes]
         own = (record.before, record.after, record.carried, record.in_turn)
-        if max(map(len, own)) <= LONG and max(map(len, given), default=0) <= LONG:
-            return record
         passes = tuple(
             msgspec.structs.replace(one, summariser_view=self._view(view))
             for one, view in zip(record.passes, given, strict=True)
@@ -265,6 +266,12 @@ class _WrittenViews:
         same = common_length(self._last, view)
         self._last = view
         return same, tuple(view[same:])
+
+
+def _has_long_views(record: CompactionRecord) -> bool:
+    if len(record.before) > LONG or len(record.after) > LONG or len(record.carried) > LONG:
+        return True
+    return len(record.in_turn) > LONG or any(len(one.summariser_view) > LONG for one in record.passes)
 
 
 _VIEWS = ("before", "after", "carried", "in_turn")

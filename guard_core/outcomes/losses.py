@@ -75,12 +75,11 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     pairs = Pairs(ledger)
     looks = _Looks(ledger, texts, pairs)
     missing = np.zeros(len(users) + 1, dtype=np.int64)
-    stretches, parted = _stretches(sent, pairs), 0
+    stretches, parted, found = _stretches(sent, pairs), 0, list[Ints]()
     if sent.columns is not None:
         starts, stops = np.array(stretches, dtype=np.int64).reshape(-1, 2).T
         seen_at_once = _ViewLooks(texts, sent.columns.at(starts), ats[starts])
-        for gaps in seen_at_once.gaps():
-            looks.gaps += np.unique(gaps, axis=0).tolist()
+        found += seen_at_once.gaps()
         parted = int((stops - starts)[seen_at_once.are_parted(pairs)].sum())
         stretches = [stretches[place] for place in np.flatnonzero(~seen_at_once.in_order).tolist()]
     for start, stop in stretches:
@@ -92,9 +91,9 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
         np.add.at(missing, np.searchsorted(users, firsts), 1)
         np.add.at(missing, np.searchsorted(users, lasts), -1)
         parted += (stop - start) if pairs.are_parted(view, at) else 0
-    gaps = np.array(looks.gaps, dtype=np.int64).reshape(-1, 2)
-    np.add.at(missing, np.searchsorted(users, gaps[:, 0]), 1)
-    np.add.at(missing, np.searchsorted(users, gaps[:, 1]), -1)
+    for gaps in (*found, np.array([*looks.gaps], dtype=np.int64).reshape(-1, 2)):
+        np.add.at(missing, np.searchsorted(users, gaps[:, 0]), 1)
+        np.add.at(missing, np.searchsorted(users, gaps[:, 1]), -1)
     total, remaining = _rules(sent, texts, rules or ())
     return Losses(
         requests=seen,
@@ -271,8 +270,9 @@ class _Looks:
     begins as the last one did, only what differs is looked at."""
 
     def __init__(self, ledger: Ledger, texts: Verbatim, pairs: Pairs) -> None:
-        self.gaps: list[tuple[int, int]] = []  # events that some view left out, or has changed
-        self._flags, self._texts, self._pairs = ledger.events["flags"], texts, pairs
+        self.gaps: set[tuple[int, int]] = set()  # events that some view left out, or has changed
+        self._texts, self._pairs = texts, pairs
+        self._in_pair: list[bool] = ((ledger.events["flags"] & IN_PAIR) > 0).tolist()
         self._view: View = ()
         self._starts: list[int] = []  # of each segment; of an inserted message where the one before it stops
         self._stops: list[int] = []
@@ -284,7 +284,8 @@ class _Looks:
         """Look at a view over `at` events; False: it is not in the log's order, and was not looked at."""
         same = common_length(self._view, view)
         self._keep(same)
-        reach = self._stops[-1] if same else 0
+        starts, stops, counts, edges = self._starts, self._stops, self._counts, self._edges
+        reach = stops[-1] if same else 0
         for segment in view[same:]:
             first = reach
             if isinstance(segment, Span):
@@ -303,18 +304,18 @@ class _Looks:
             elif isinstance(segment, Rewritten):
                 self._keep(0)
                 return False
-            self._starts.append(first)
-            self._stops.append(reach)
-            self._counts.append(len(self._edges))
+            starts.append(first)
+            stops.append(reach)
+            counts.append(len(edges))
         self._view = view
         if reach < at:
-            self.gaps.append((reach, at))
+            self.gaps.add((reach, at))
         return True
 
     def are_parted(self, at: int) -> bool:
         """Has the last view, over `at` events, a call without its result, or a result without its call."""
         reach = self._stops[-1] if self._stops else 0
-        last = (reach,) if 0 < reach < at and self._flags.item(reach) & IN_PAIR else ()
+        last = (reach,) if 0 < reach < at and self._in_pair[reach] else ()
         across = self._pairs.across((*self._edges, *last), at)
         return any(self._is_held(call) != self._is_held(result) for call, result in across)
 
@@ -325,8 +326,11 @@ class _Looks:
         self._view = self._view[:same]
 
     def _gap(self, start: int, stop: int) -> None:
-        self.gaps.append((start, stop))
-        self._edges += [edge for edge in (start, stop) if edge and self._flags.item(edge) & IN_PAIR]
+        self.gaps.add((start, stop))
+        if start and self._in_pair[start]:
+            self._edges.append(start)
+        if self._in_pair[stop]:
+            self._edges.append(stop)
 
     def _changed(self, span: Span) -> None:
         """What the form of a span changes is not there as it was; events are looked at once in a form."""
@@ -334,7 +338,7 @@ class _Looks:
         if not first <= span.start <= last:
             first = last = span.start
         if last < span.stop:
-            self.gaps += [(event, event + 1) for event in self._texts.changed_in(Span(last, span.stop, span.form))]
+            self.gaps.update((event, event + 1) for event in self._texts.changed_in(Span(last, span.stop, span.form)))
         self._covered[span.form] = first, max(last, span.stop)
 
     def _is_held(self, event: int) -> bool:

@@ -150,7 +150,10 @@ class SentRequests:
 
     def _commons(self, views: ViewColumns, steps: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """As `_common` at some steps, and where a message has to be looked at to know."""
-        common, unsure = common_beginnings(self.ledger, views.at(steps - 1), views.at(steps))
+        before, after = views.at(steps - 1), views.at(steps)
+        common, unsure = common_beginnings(self.ledger, before, after)
+        if unsure.any():
+            unsure &= ~self.compacted[steps] | _has_more_messages(before, after)
         return self._counted(common, steps), unsure
 
     def _counted(self, common: ViewColumns, steps: Ints) -> Ints:
@@ -458,6 +461,20 @@ def _first_different(ledger: Ledger, mine: Span, other: Span) -> int:
     if min(mine.stop, other.stop) - mine.start <= 1:
         return mine.start + (not ledger.changes_event(mine.start, mine.form, other.form))
     return min(ledger.first_changed(mine.start, form) for form in (mine.form, other.form) if form)
+
+
+def _has_more_messages(before: ViewColumns, after: ViewColumns) -> NDArray[np.bool_]:
+    """Which views have more inserted messages of some kind than those before them. Behind a compaction that leaves no
+    more of any kind, each is a new one (see `_kinds`)."""
+    has_more = np.zeros(after.starts.shape[1], dtype=np.bool_)
+    for kind in {message.kind for message in after.messages}:
+        has_more |= _count_of(kind, before) < _count_of(kind, after)
+    return has_more
+
+
+def _count_of(kind: str, views: ViewColumns) -> Ints:
+    """How many inserted messages of a kind each view has."""
+    return np.asarray(views.by_message(lambda message: message.kind == kind).sum(axis=0))
 
 
 def _kinds(view: View) -> list[str]:

@@ -102,7 +102,7 @@ class TranscriptSize(NamedTuple):
 
     def tokens(self, first: int) -> int:
         """Tokens of the lines, whose numbers begin with `first`, joined by line breaks."""
-        numbers = sum(len(str(number)) for number in range(first, first + self.messages))
+        numbers = sum(map(len, map(str, range(first, first + self.messages))))
         return max((self.chars + numbers + self.messages - 1) // CHARS_PER_TOKEN, 1)
 
 

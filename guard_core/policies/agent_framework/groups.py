@@ -218,13 +218,14 @@ class GroupedList(NamedTuple):
 
     def members(self, group: int) -> Iterator[range]:
         """The events of a group."""
-        rows = range(group, group + 1) if self._is_each_a_run else range(len(self.group))
+        rows = range(group, group + 1) if self.is_each_a_run else range(len(self.group))
         for row in rows:
             if self.group[row] == group and self.first[row] >= 0:
                 yield range(self.first[row], self.stop[row])
 
     @property
-    def _is_each_a_run(self) -> bool:
+    def is_each_a_run(self) -> bool:
+        """Is each group of the list a run of neighbours."""
         return isinstance(self.group, range)
 
     def only(self, chosen: Collection[int]) -> Included:
@@ -266,7 +267,7 @@ class GroupedList(NamedTuple):
         """Rows, first and end, that stay or go together and lie together in a segment, with a message only before. Most
         of what goes are neighbours, so that there are few of them in a long list."""
         count = len(self.group)
-        if not self._is_each_a_run:
+        if not self.is_each_a_run:
             return pairwise(range(count + 1))
         goes = np.zeros(count + 1, dtype=np.bool_)
         goes[[*gone]] = True

@@ -370,10 +370,12 @@ def lines_of(ledger: Ledger, messages: View, bounds: Sequence[int]) -> Iterator[
 
 
 def _lines(ledger: Ledger, groups: GroupedList, group: int) -> TranscriptSize:
+    row, prefix = groups.begins[group], LINE_COSTS.prefix(ledger)
+    first, stop = groups.first[row], groups.stop[row]
+    if first < 0:
+        return TranscriptSize(LINE_COSTS.inserted(groups.messages[stop]), 1)
+    if groups.is_each_a_run:
+        return TranscriptSize(prefix.item(stop) - prefix.item(first), stop - first)
     events = [*groups.members(group)]
-    if not events:
-        message = groups.messages[groups.stop[groups.begins[group]]]
-        return TranscriptSize(LINE_COSTS.inserted(message), 1)
-    prefix = LINE_COSTS.prefix(ledger)
     chars = sum(prefix.item(each.stop) - prefix.item(each.start) for each in events)
     return TranscriptSize(chars, sum(map(len, events)))

@@ -54,14 +54,16 @@ def groups_of(ledger: Ledger, messages: Iterable[ListMessage]) -> list[MessageGr
     """The messages of a library in a list. What no longer follows the event before it begins a new one."""
     begins = _begins(ledger)
     groups: list[list[ListMessage]] = []
+    before = -1
     for message in messages:
-        last = groups[-1][-1] if groups else None
-        follows = last is not None and message.event >= 0 and last.event == message.event - 1
-        if follows and not begins[message.event]:
+        event = message.event
+        if event > 0 and before == event - 1 and not begins[event]:
             groups[-1].append(message)
         else:
             groups.append([message])
-    return [_group(ledger, tuple(group)) for group in groups]
+        before = event
+    known: dict[tuple[int, int], MessageGroup] = ledger.derived.setdefault("groups of the log", {})
+    return [_group(ledger, known, group) for group in groups]
 
 
 def _begins(ledger: Ledger) -> list[int]:
@@ -72,15 +74,16 @@ def _begins(ledger: Ledger) -> list[int]:
     return begins
 
 
-def _group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> MessageGroup:
-    """One message of a library; those that are as in the log are made once for a ledger."""
-    if any(message.event < 0 or message.form for message in messages):
-        return _new_group(ledger, messages)
-    known: dict[tuple[int, int], MessageGroup] = ledger.derived.setdefault("groups of the log", {})
+def _group(ledger: Ledger, known: dict[tuple[int, int], MessageGroup], messages: list[ListMessage]) -> MessageGroup:
+    """One message of a library; those that are as in the log are made once for a ledger and `known` then."""
+    for event, form, _ in messages:
+        if event < 0 or form:
+            return _new_group(ledger, tuple(messages))
     key = messages[0].event, len(messages)
-    if key not in known:
-        known[key] = _new_group(ledger, messages)
-    return known[key]
+    group = known.get(key)
+    if group is None:
+        group = known[key] = _new_group(ledger, tuple(messages))
+    return group
 
 
 def _new_group(ledger: Ledger, messages: tuple[ListMessage, ...]) -> MessageGroup:

@@ -321,7 +321,8 @@ class ListPolicy(ABC):
 
     def is_over(self, counted: int, limit: int) -> bool:
         """The same as `over` of one number."""
-        return bool(self.over(np.array([counted]), limit)[0])
+        number: Any = counted  # as at one step
+        return bool(self.over(number, limit))
 
     # ---- what follows from it
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ def messages_of(view: View) -> list[ListMessage]:
     messages: list[ListMessage] = []
     for segment in view:
         if isinstance(segment, Span):
-            messages += [ListMessage(event, segment.form) for event in range(segment.start, segment.stop)]
+            messages += map(ListMessage, range(segment.start, segment.stop), repeat(segment.form))
         else:
             assert isinstance(segment, Synthetic), "replayed lists hold events and inserted messages"
             messages.append(ListMessage(inserted=segment))

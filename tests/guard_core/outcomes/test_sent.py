@@ -78,6 +78,15 @@ def test_whether_a_policy_repeats_the_request_is_asked_of_each_message_once():
     assert (sent.repeated == -1).all()
 
 
+def test_requests_behind_a_new_summary_of_the_same_size_are_compared_for_many_at_once():
+    facts = facts_of(long_log(60))
+    policy, summaries = get_policy("semantic-kernel-summarization"), FixedSummaries(300)
+    trace = replay(facts.ledger, policy, window=4_000, usage=facts.usage, summarizer=summaries)
+    sent = SentRequests.replayed(facts, trace)
+    assert len(sent.changed) > 50
+    assert calls_of(lambda: sent.shared, "common_beginning") <= 1
+
+
 def test_a_replay_that_compacts_shares_the_fixed_part_at_that_step():
     facts = facts_of(counted(tuple(20_000 + 9_000 * k for k in range(20))))
     trace = replay(
