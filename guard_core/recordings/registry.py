@@ -20,6 +20,7 @@ from guard_core.recordings.formats import (
     pydantic_ai,
     smolagents,
     swe_agent,
+    trae_agent,
 )
 from guard_core.recordings.formats.adk import database as adk_sqlite
 from guard_core.recordings.formats.adk import session as adk
@@ -63,6 +64,7 @@ FORMATS: list[RecordingFormat] = [
     atif.FORMAT,
     mini_swe_agent.FORMAT,
     swe_agent.FORMAT,
+    trae_agent.FORMAT,
     copilot_cli.FORMAT,
     kimi_cli.FORMAT,
     kimi_code.FORMAT,

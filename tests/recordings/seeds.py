@@ -554,6 +554,22 @@ def _managed_agents() -> bytes:
     )
 
 
+def _trae() -> bytes:
+    call = {"call_id": "c1", "name": "ls", "arguments": {"path": "."}, "id": None}
+    result = {"call_id": "c1", "success": True, "result": "a.txt", "error": None, "id": None}
+
+    def interaction(said: str, calls: Any, *messages: dict[str, Any]) -> dict[str, Any]:
+        answer = {"content": said, "model": "m", "finish_reason": "stop", "usage": INPUT, "tool_calls": calls}
+        about = {"timestamp": TIME, "provider": "openai", "model": "m", "tools_available": ["ls"]}
+        return {**about, "input_messages": list(messages), "response": answer}
+
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": WORDS}]
+    told = {"role": "user", "content": None, "tool_result": result}
+    run = {"task": WORDS, "start_time": TIME, "provider": "openai", "model": "m", "max_steps": 20}
+    calls = [interaction("I look", [call], *asked), interaction("Done", None, told)]
+    return _json({**run, "llm_interactions": calls, "agent_steps": [], "success": True})
+
+
 def _openhands() -> bytes:
     event = {"timestamp": TIME, "action": "message"}
     metrics = {"accumulated_token_usage": USAGE}
@@ -675,6 +691,7 @@ SEEDS: dict[str, bytes] = {
     "langchain": _langchain(),
     "swe-agent": _swe(),
     "mini-swe-agent": _mini(),
+    "trae-agent": _trae(),
     "managed-agents": _managed_agents(),
     "openhands": _openhands(),
     "atif": _atif(),
