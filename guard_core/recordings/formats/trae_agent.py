@@ -81,6 +81,8 @@ def _read_request(
         wrong_kinds.check_words(source, message, "content", "a message")
         parts = _parts(message)
         if not parts:
+            if message.get("content") is None:
+                source.problem(f"a message with the keys {', '.join(map(ascii, [*message][:4]))}, left out")
             continue
         facts.message()
         facts.parts(parts)

@@ -87,3 +87,9 @@ def test_a_trajectory_without_messages_is_damaged():
 def test_it_survives_hostile_content():
     check_hostile(FORMAT, (json.dumps(value).encode() for value in spoiled(trajectory(LOOKED, DONE))))
     check_hostile(FORMAT, [SEEDS["trae-agent"][:-40]])
+
+
+def test_a_message_of_which_nothing_is_known_is_reported():
+    told = {"role": "user", "content": None, "told": {"call_id": "c1", "result": "a.txt"}}
+    recording = read_as(FORMAT, trajectory(LOOKED, interaction(told, said="One file", input_tokens=130)))
+    assert "'told', left out" in recording.notes.problems[0].message
