@@ -84,8 +84,18 @@ def _is_cursor_line(record: JSON) -> bool:
 
 
 def _is_antigravity_step(record: JSON) -> bool:
-    """A step of the transcript of a conversation (`brain/*/.system_generated/logs` of Google Antigravity)."""
-    return record.keys() >= {"step_index", "source", "type", "status", "created_at"}
+    """A step of a conversation: of its transcript (`brain/*/.system_generated/logs`), or as the SDK gives it."""
+    return record.keys() >= {"step_index", "source", "type", "status"}
+
+
+def _is_vs_code_change(record: JSON) -> bool:
+    """The first line of a chat of VS Code (`workspaceStorage/*/chatSessions/*.jsonl`): the chat, then its changes."""
+    return record.get("kind") == 0 and _is_vs_code_chat(fields.mapping(record, "v"))
+
+
+def _is_vs_code_chat(value: JSON) -> bool:
+    """A chat of VS Code, of that folder or exported."""
+    return isinstance(value.get("requests"), list) and bool({"creationDate", "requesterUsername"} & value.keys())
 
 
 def _is_amp_thread(value: JSON) -> bool:
@@ -157,9 +167,11 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
     "Amp": lambda record: _is_amp_message(record) or _is_printed_by_amp(record),
     _of_requests("Cursor"): _is_cursor_line,
     "Google Antigravity": _is_antigravity_step,
+    _of_requests("Copilot Chat in VS Code"): _is_vs_code_change,
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {
     "Amp": _is_amp_thread,
+    _of_requests("Copilot Chat in VS Code"): _is_vs_code_chat,
     _of_requests("Open WebUI"): _is_open_webui_chat,
     _of_requests("Continue"): _is_continue_session,
     _of_requests("LM Studio"): _is_lm_studio_chat,

@@ -71,6 +71,13 @@ REFUSED = {
     "LangGraph": json.dumps([{"values": {"messages": []}, "next": [], "parent_config": None, "tasks": []}]).encode(),
     "Cursor": database({"ItemTable": [{"key": "a", "value": "b"}], "cursorDiskKV": [{"key": "a", "value": "b"}]}),
     "Cursor, a transcript": lines({"role": "user", "message": {"content": [{"type": "text", "text": "Read a"}]}}),
+    "Copilot Chat in VS Code": json.dumps({"requesterUsername": "u", "requests": [], "version": 3}).encode(),
+    "Copilot Chat in VS Code, with its changes": lines(
+        {"kind": 0, "v": {"creationDate": 1, "requests": []}}, {"kind": 1, "k": ["title"], "v": "t"}
+    ),
+    "Google Antigravity, a step of its SDK": lines(
+        {"id": "s", "step_index": 0, "source": "MODEL", "type": "TEXT", "status": "DONE", "content": "a"}
+    ),
     "Google Antigravity": lines(
         {"step_index": 0, "source": "MODEL", "type": "VIEW_FILE", "status": "DONE", "created_at": TIME, "content": "a"}
     ),
