@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-LONGEST_NAME = 200  # characters; names in recordings are hostile text
+from guard_core.windows.model_table import LONGEST_NAME, as_its_maker_writes
 
 
 class ModelFamily(NamedTuple):
@@ -40,5 +40,5 @@ _FAMILIES = (
 @lru_cache(maxsize=1_024)
 def family_of(model: str) -> ModelFamily | None:
     """The family that a model's name says, whatever routers and clouds write in front of it; None for others."""
-    name = model.lower()[:LONGEST_NAME]
+    name = as_its_maker_writes(model[:LONGEST_NAME])
     return next((family for pattern, family in _FAMILIES if pattern.search(name)), None)

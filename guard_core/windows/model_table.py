@@ -20,7 +20,7 @@ LONGEST_NAME = 200  # characters; names in recordings are hostile text
 MOST_PREFIXES = 4  # names of routers in front of a model's own
 _BETWEEN_WORDS = re.compile(r"[ _]+")
 # Names with the version before the size, as Anthropic wrote them until 3.7; its names of later models end in it.
-_VERSION_FIRST = re.compile(r"^claude-(\d+)[.-](\d+)-([a-z]+)")
+_VERSION_FIRST = re.compile(r"\bclaude-(\d+)[.-](\d+)-([a-z]+)")
 _CLOUD_PREFIX = re.compile(r"^(?:[a-z-]+\.)+(?=[a-z])")  # "us.anthropic.", "meta."; never "gpt-4."
 
 
@@ -72,12 +72,16 @@ def rows_of(model: str) -> ModelRows:
     return ModelRows(host, maker, tuple(row for row in others if row not in (host, maker)))
 
 
+def as_its_maker_writes(name: str) -> str:
+    """A model's name in small letters, with hyphens between its words and, of Claude, with the version last."""
+    return _VERSION_FIRST.sub(r"claude-\3-\1-\2", _BETWEEN_WORDS.sub("-", name.lower()))
+
+
 def _spellings(name: str) -> Iterator[str]:
     """A name without its router's prefixes, in the ways in which the table may write it."""
     plain = _CLOUD_PREFIX.sub("", name.replace("@", "-"))
     hyphened = _BETWEEN_WORDS.sub("-", plain)
-    version_last = _VERSION_FIRST.sub(r"claude-\3-\1-\2", hyphened)
-    yield from dict.fromkeys((name, plain, plain.partition(":")[0], hyphened, version_last))
+    yield from dict.fromkeys((name, plain, plain.partition(":")[0], hyphened, as_its_maker_writes(plain)))
 
 
 def _host(parts: list[str], tails: list[str]) -> PriceRow | None:
