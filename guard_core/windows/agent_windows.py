@@ -16,6 +16,7 @@ from guard_core.claude_code_limits import default_window
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.models import LONG_CONTEXT, LONG_CONTEXT_SUFFIX
 
+CLAUDE_WINDOW = 200_000  # tokens: of Claude's models without the long context (platform.claude.com, "Context windows")
 GEMINI_CLI_LIMIT = 1_048_576  # tokens: tokenLimit() of Gemini CLI for every model it names
 QWEN_CODE = "qwen-code"
 QWEN_LIMIT, QWEN_LATER_LIMIT = 131_072, 200_000  # tokens: DEFAULT_TOKEN_LIMIT of 0.8.2 to 0.15.10, of 0.21.2 to 0.24.4
@@ -74,6 +75,16 @@ def _claude_code(model: str, window: Sourced, largest: int, version: str) -> Sou
     return _default(window, CLAUDE_CODE_WINDOW, "Claude Code's default; no recorded prompt was larger")
 
 
+def _managed_agents(model: str, window: Sourced, largest: int, version: str) -> Sourced:
+    """Its models are Claude's, whose windows are 200,000 or a million; its events do not say which of them it is."""
+    if window.source is Provenance.MODEL_TABLE:
+        return window
+    if largest > CLAUDE_WINDOW:
+        note = f"prompts up to {largest:,} tokens were answered, above the {CLAUDE_WINDOW:,} of Claude's smaller window"
+        return Sourced(LONG_CONTEXT, Provenance.PROMPTS, note)
+    return _default(window, CLAUDE_WINDOW, "the smaller window of Claude's models; no recorded prompt was larger")
+
+
 def _gemini_cli(model: str, window: Sourced, largest: int, version: str) -> Sourced:
     return _default(window, GEMINI_CLI_LIMIT, "Gemini CLI's limit for its models")
 
@@ -120,4 +131,5 @@ def _default(window: Sourced, size: int, note: str) -> Sourced:
 _TAKEN: dict[str, Callable[[str, Sourced, int, str], Sourced]] = {
     "claude-code": _claude_code,
     "gemini-cli": _gemini_cli,
+    "managed-agents": _managed_agents,
 }

@@ -112,7 +112,7 @@ class _EventReader:
     def __init__(self, source: ByteSource) -> None:
         self.facts = FactCounter(NAME)
         self._source = source
-        self._log = SessionBuilder(NAME, source, first=True)
+        self._log = SessionBuilder(NAME, source)
         self._known = Identities(source, "event")
         self._request: JSON | None = None  # the fields of the call that runs
         self._at = 0

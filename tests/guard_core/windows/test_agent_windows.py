@@ -36,6 +36,21 @@ def test_claude_code_takes_200000_unless_its_name_or_a_larger_prompt_says_a_mill
 
 
 @pytest.mark.parametrize(
+    ("window", "largest", "expected", "source"),
+    [
+        (Sourced(128_000, Provenance.ASSUMED), 150_000, 200_000, Provenance.ASSUMED),
+        (Sourced(128_000, Provenance.ASSUMED), 250_000, 1_000_000, Provenance.PROMPTS),
+        (TABLE, 150_000, 1_000_000, Provenance.MODEL_TABLE),
+        (Sourced(500_000, Provenance.USER), 150_000, 500_000, Provenance.USER),
+    ],
+)
+def test_managed_agents_have_a_window_of_claudes_models(window, largest, expected, source):
+    taken = taken_by_agent("managed-agents", "", window, largest)
+    assert (taken.value, taken.source) == (expected, source)
+    assert taken_by_agent("managed-agents", "", taken, largest) == taken
+
+
+@pytest.mark.parametrize(
     ("version", "model", "expected"),
     [
         ("0.8.2", "homemade", 131_072),
