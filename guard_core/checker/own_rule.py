@@ -29,7 +29,7 @@ from guard_core.triggers import is_counted
 
 _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
 _OPENAI = re.compile(r"gpt|codex|\bo\d", re.IGNORECASE)  # models whose reasoning is encrypted
-_NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")
 _WROTE = {
     "anthropic-messages",
     "claude-code",
