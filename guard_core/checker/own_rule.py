@@ -337,6 +337,9 @@ def _count(story: Story, counter: str, last: int, at: int, waiting: int | None =
     if output is None:
         return None, None
     total = (call.prompt_tokens or 0) + output
+    if counter == "growth":
+        least, most = _count(story, "total_pending", last, at, waiting)
+        return (None if least is None else least - _first_prompt(story, last)), most
     if counter == "total":
         return total, total
     start = call.at if call.response is None else call.response + 1
@@ -350,6 +353,15 @@ def _count(story: Story, counter: str, last: int, at: int, waiting: int | None =
         return total + min(estimates), total + max(estimates)
     others = sum(len(part_text(part)) for event in added for part in event.parts if not _is_result(part))
     return total, total + sum(_most(part_text(part)) for part in _results(added)) + others
+
+
+def _first_prompt(story: Story, last: int) -> int:
+    """The prompt tokens of the first counted call since the last compaction before a call, itself among them."""
+    before = [
+        item.at for item in story.session.compactions if is_counted(item) and item.at <= story.session.calls[last].at
+    ]
+    since = [call for call in story.session.calls[: last + 1] if call.at >= max([0, *before])]
+    return next((call.prompt_tokens for call in since if call.prompt_tokens), 0)
 
 
 def _counted_by_codex(

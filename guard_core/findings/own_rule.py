@@ -73,7 +73,8 @@ def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
     if interval.above is not None and interval.above_step is not None:
         numbers |= {"low": interval.above, "low_step": _step(case, interval.above_step)}
         low = f"{above} {interval.above:,} ({at_step(numbers['low_step'])}) and "
-    typed = next((item for item in rule.settings if item.source is Provenance.USER and item.name != "window"), None)
+    stated = (item for item in rule.settings if item.source is Provenance.USER and item.unit)
+    typed = next((item for item in stated if item.name != "window"), None)
     if typed is not None and typed.value is not None:
         return _never_acts(case, ruled, typed, numbers)
     high = f"{below} {interval.at_most:,} (compaction {bounding.compaction + 1:,})"

@@ -215,6 +215,7 @@ class Agent:
     measured. `shows_refusal` says by what a compaction shows that a refused request forced it, "" where nothing does.
     `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts. `answers` is the
     setting of the most tokens that it allows an answer, "" where its rule has none. `failing` is as in `OwnRule`.
+    `scoped` is the counter that a setting makes of another one.
     """
 
     format: str
@@ -242,6 +243,11 @@ class Agent:
     settled: Callable[[Session, Ledger, Checks, OwnRule], Ints] | None = None
     learns: Callable[[Session, Ledger], Iterable[tuple[int, Sourced]]] | None = None
     keeps: Callable[[Stretch, OwnRule], Keeps | None] | None = None
+    scoped: Callable[[RuleCounter, Stretch, Typed], RuleCounter] = lambda counter, _, __: counter
+
+    def compared(self, stretch: Stretch, typed: Typed) -> RuleCounter:
+        """What is compared in a stretch with the settings that were typed."""
+        return self.scoped(self.counter(stretch), stretch, typed)
 
     def why_held(self, mark: int) -> str:
         """Why it did not or could not compact at a check with a mark."""

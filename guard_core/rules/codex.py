@@ -7,7 +7,9 @@ and backslashes, and ids of 10 to 47 characters. Unless the server says that it 
 before the last message of the user is added (context_manager/history.rs, `get_non_last_reasoning_items_tokens`). That
 was not measured by running, but twelve compactions of recordings of 0.140.0 to 0.142.5, which hold the tokens of that
 reasoning and not its bytes, fit the rule with it, and some contradict any without. Where a file came without these
-bytes (tools that archive recordings take them out), the count at a compaction is not known.
+bytes (tools that archive recordings take them out), the count at a compaction is not known. With the scope
+`body_after_prefix` the limit counts what was added to the first prompt (0.171.0, run with limits of 60,000 and 90,000,
+with one above the window and with none, 26 compactions; pull request 22870 of openai/codex).
 """
 
 from __future__ import annotations
@@ -20,17 +22,21 @@ import numpy as np
 
 from guard_core.agent_versions import numbers
 from guard_core.costs import REASONING
+from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.codex import default_limit, output_tokens
 from guard_core.policies.pieces.estimates import rounded_up
-from guard_core.recordings.formats.codex.rollout import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM
+from guard_core.recordings.formats.codex.rollout import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM, ONE_TURN
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, RuleCounter
-from guard_core.rules.settings import Typed, chosen, whole, window_setting
+from guard_core.rules.counters import GROWTH, LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter, first_prompts
+from guard_core.rules.settings import RuleNumber, Typed, chosen, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
-from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows.window_evidence import CODEX_USABLE
 
+SCOPE = "model_auto_compact_token_limit_scope"
+# What that setting may be, and whether it leaves out what a context began with; numbers as in a stored explanation.
+SCOPES = {"total": False, "0": False, "body_after_prefix": True, "1": True}
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.95.0 what waits, too
 CONFIGURED = "model_context_window"
 REASONING_OVERHEAD = 650  # bytes of an encrypted reasoning item: history.rs, `estimate_reasoning_length`
@@ -78,6 +84,36 @@ def counter(stretch: Stretch) -> RuleCounter:
     return ITEM_COUNTER if ITEMS_COUNTED_FROM <= version < ITEMS_COUNTED_BEFORE else COUNTER
 
 
+def is_growth(typed: Typed) -> bool:
+    """Does the limit count what was added alone. Raises SettingError."""
+    value = typed.get(SCOPE, "total").strip().lower()
+    if value not in SCOPES:
+        raise SettingError(f"{SCOPE} is total or body_after_prefix, not {value[:20]!r}")
+    return SCOPES[value]
+
+
+def scoped(counter: RuleCounter, stretch: Stretch, typed: Typed) -> RuleCounter:
+    """With that scope the first prompt since the last compaction does not count, as far as the limit then leaves it
+    room in the usable window; a process that has not been answered since its start knows none (0.171.0, run)."""
+    own = rule(stretch, typed)
+    if not is_growth(typed) or own.threshold is None:
+        return counter
+    room = _usable(stretch, typed) - own.threshold
+
+    def carried(session: Session, ledger: Ledger, checks: Checks) -> Ints:
+        first = first_prompts(ledger, checks, of_turn=any(item.name == ONE_TURN.name for item in session.settings))
+        return np.minimum(first, room)
+
+    words = f"{counter.words}, less the first prompt since the last compaction, of which at most {room:,} are taken off"
+    return replace(counter, name=GROWTH, words=words, carried=carried)
+
+
+def _usable(stretch: Stretch, typed: Typed) -> int:
+    """What Codex fills of a window, in tokens; 0 where that is not known."""
+    window = raw_window(stretch, typed)
+    return 0 if window is None else int(window.value * CODEX_USABLE)
+
+
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     counted = counter(stretch).name
@@ -85,13 +121,18 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     most = default_limit(window.value) if window else 0
     setting = chosen("model_auto_compact_token_limit", limit, most, "tokens", "default: 90 % of the raw window")
     ninety = f"90 % of {window.value:,}" if window else ""
+    settings, cap, bound = [window_setting(window), *((setting,) if window else ())], most, ninety
+    if is_growth(typed):
+        note = "typed in: body_after_prefix, by which only what was added to the first prompt counts"
+        settings.append(RuleNumber(SCOPE, 1, "", Provenance.USER, note))
+        cap, bound = _usable(stretch, typed), f"{CODEX_USABLE * 100:g} % of {window.value:,}" if window else ""
     return OwnRule(
         policy="codex",
         profile="current" if counted == TOTAL_PENDING else "seed",
-        settings=(window_setting(window), setting) if window else (window_setting(None),),
-        counter=counted,
-        threshold=min(limit or most, most) if window else None,
-        formula=(f"min({limit:,}, {ninety})" if limit else ninety) or "90 % of the raw window",
+        settings=tuple(settings),
+        counter=GROWTH if is_growth(typed) and window else counted,
+        threshold=min(limit or most, cap) if window else None,
+        formula=(f"min({limit:,}, {bound})" if limit else ninety) or "90 % of the raw window",
     )
 
 
@@ -125,9 +166,12 @@ AGENT = Agent(
     rule=rule,
     variants=variants,
     counter=counter,
+    scoped=scoped,
     keeps=lambda _, __: KEEPS,
     names={
         "model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect",
+        SCOPE: "total, or body_after_prefix: what was added to the first prompt since the last compaction, up to 95 %"
+        " of the window; measured in 0.171.0",
         CONFIGURED: "in tokens; where the file has a window, that follows from this setting and is the one that counts",
     },
     goes_by_stated=True,

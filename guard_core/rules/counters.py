@@ -18,6 +18,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import ModelCall, Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
+GROWTH = "growth"  # the last of them without what a context began with
 COMPARED = "compared"  # by a guard that recorded it
 REQUEST = "request"  # of a provider, which counts the request itself before it answers
 INVOCATIONS, EVENTS = "invocations", "events"  # of agents that count these instead of tokens
@@ -25,6 +26,8 @@ COUNTED = {  # what each is a count of, for people; another one by its own name
     PROMPT: "prompt tokens of the last answer",
     TOTAL: "prompt and output tokens of the last answer",
     TOTAL_PENDING: "prompt and output tokens of the last answer, and an estimate of what was added since",
+    GROWTH: "prompt and output tokens of the last answer, and an estimate of what was added since, less the first"
+    " prompt since the last compaction",
     REQUEST: "input tokens of the request",
     INVOCATIONS: "invocations since the last compaction",
     EVENTS: "events of the request",
@@ -35,6 +38,7 @@ BRIEFLY = {  # the same in few words, behind a number
     PROMPT: "prompt of the last request",
     TOTAL: "last prompt and its answer",
     TOTAL_PENDING: "last prompt, its answer and what was added since",
+    GROWTH: "what was added to the first request since the last compaction",
     REQUEST: "the request itself",
     "estimate": "its own estimate of the request",
     COMPARED: "as the guard compared it",
@@ -85,7 +89,8 @@ class RuleCounter:
     says of the last answer itself counts, too. `is_recorded`: the reader has computed what is pending, as
     `pending_tokens` of calls and compactions. `earlier` estimates the tokens of each event that count besides once the
     user has written again, since the last compaction; `lacks` says which events the file has without what is estimated,
-    and `lacks_words` what that is: the count at a compaction is then not known, at other checks it is the least."""
+    and `lacks_words` what that is: the count at a compaction is then not known, at other checks it is the least.
+    `carried` has the tokens that do not count at each check."""
 
     name: str
     words: str
@@ -96,6 +101,7 @@ class RuleCounter:
     earlier: Callable[[Ledger], Ints] | None = None
     lacks: Callable[[Ledger], Ints] | None = None
     lacks_words: str = ""
+    carried: Callable[[Session, Ledger, Checks], Ints] | None = None
 
 
 LAST_PROMPT = RuleCounter(PROMPT, "prompt tokens of the last answer")
@@ -145,7 +151,22 @@ def counts_at(session: Session, ledger: Ledger, checks: Checks, counter: RuleCou
     output = np.append(outputs_of(session, ledger), UNKNOWN)[last]
     pending = pending_at(session, ledger, checks, counter)
     known = known & (output >= 0) & ~_is_lacking(ledger, checks, counter)
-    return np.asarray(np.where(known, prompt + output + pending, UNKNOWN))
+    carried = 0 if counter.carried is None else counter.carried(session, ledger, checks)
+    return np.asarray(np.where(known, prompt + output + pending - carried, UNKNOWN))
+
+
+def first_prompts(ledger: Ledger, checks: Checks, *, of_turn: bool) -> Ints:
+    """The prompt tokens of the first counted call since the last compaction, or with `of_turn` since the last turn that
+    began after it; 0 where no call was counted since."""
+    counted = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
+    epoch = np.searchsorted(checks.stop[checks.place >= 0], ledger.steps["at"][counted], side="right")
+    turn = ledger.steps["turn"][counted] * of_turn
+    begins = np.append(True, (np.diff(epoch) > 0) | (np.diff(turn) != 0))[: len(counted)]
+    first = counted[np.maximum.accumulate(np.where(begins, np.arange(len(counted)), 0))]
+    prompts = np.zeros(len(ledger.steps["at"]) + 1, dtype=np.int64)
+    prompts[counted] = ledger.steps["prompt_tokens"][first]
+    known = (checks.last >= 0) & ~((checks.between > 0) & of_turn)
+    return np.asarray(np.where(known, prompts[checks.last], 0))
 
 
 def unused_summaries(session: Session, ledger: Ledger, checks: Checks) -> Ints:

@@ -157,7 +157,8 @@ class OwnChecks:
         number, agent = self._ruling(step), self._counted.agent
         if agent is None:
             return None, LAST_PROMPT
-        return self.explanation.rules[number], agent.counter(self.explanation.stretches[number])
+        stretch = self.explanation.stretches[number]
+        return self.explanation.rules[number], agent.compared(stretch, self.explanation.typed)
 
     def _reason(
         self, row: int, rule: OwnRule | None, counter: RuleCounter, count: int | None, *, compacted: bool
@@ -188,10 +189,13 @@ class OwnChecks:
                 terms.append(Term("output tokens of it", output, source=provider, as_of=last))
             if counter.pending is not None or counter.is_recorded:
                 terms.append(self._pending_term(row, counter))
+            if counter.carried is not None:
+                carried = -int(counter.carried(self.session, self.ledger, checks)[row])
+                terms.append(Term("first prompt since the last compaction", carried, source=provider))
         if count is not None:
             is_recorded = recorded == count or counter.name == COMPARED
             source = Provenance.RECORDER if is_recorded else Provenance.RECOMPUTED
-            parts = " + ".join(f"{int(term.value):,}" for term in terms)
+            parts = " + ".join(f"{int(term.value):,}" for term in terms).replace("+ -", "− ")
             is_sum = len(terms) > 1 and sum(int(term.value) for term in terms) == count
             terms.append(Term("count", count, source=source.value, expression=parts if is_sum else ""))
         return terms

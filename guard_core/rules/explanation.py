@@ -155,7 +155,7 @@ def explain(
         auto=sum(item.auto for item in evidence),
         agrees=sum(item.agrees for item in evidence),
         unknown="" if agent is not None else _writer(session),
-        compared="" if agent is None else agent.counter(_main(stretches)).words,
+        compared="" if agent is None else agent.compared(_main(stretches), named).words,
         kept=tuple(kept_messages(session, ledger, agent, list(zip(stretches, rules, strict=True)), counts)),
         evidence=evidence,
     )

@@ -98,13 +98,13 @@ class CheckCounts:
         if self.agent is None:
             return self.by(LAST_PROMPT)
         if (series := self.agent.series) is None:
-            return self.by(self.agent.counter(stretch))
+            return self.by(self.agent.compared(stretch, self.typed))
         window = stretch.window.value if stretch.window else 0
         return self._once(f"window {window}", lambda: series(self.session, self.ledger, self.checks, stretch))
 
     def pending(self, stretch: Stretch) -> Ints:
         """What is estimated of these counts, in tokens."""
-        return self.pending_by(LAST_PROMPT if self.agent is None else self.agent.counter(stretch))
+        return self.pending_by(LAST_PROMPT if self.agent is None else self.agent.compared(stretch, self.typed))
 
     def pending_by(self, counter: RuleCounter) -> Ints:
         """The same of a counter."""
@@ -493,7 +493,7 @@ class StretchChecks:
             return verdict, excuse, 0, 0
         if count is None:
             own = "" if self.agent is None else self.agent.uncounted
-            counter = LAST_PROMPT if self.agent is None else self.agent.counter(self.stretch)
+            counter = LAST_PROMPT if self.agent is None else self.agent.compared(self.stretch, self.typed)
             return Agreement.NOT_MODELLED, own or self.counted.why_uncounted(row, counter), 0, 0
         if (refused := self.refusal(row, count)) is not None:
             return refused

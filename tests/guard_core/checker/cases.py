@@ -466,6 +466,9 @@ def ruled() -> Iterator[tuple[str, Claims]]:
     grown = transcript("codex", "0.171.0", prompts=(20_000, 62_000, 95_000, 30_000), tokens_before=None)
     grown = msgspec.structs.replace(grown, window=Sourced(258_400, Provenance.RECORDER))
     yield "a limit of Codex that never acts", of_recording(grown, model_auto_compact_token_limit="40000")
+    for limit in ("40000", "120000"):
+        scope = {"model_auto_compact_token_limit": limit, "model_auto_compact_token_limit_scope": "body_after_prefix"}
+        yield f"{limit} added in Codex", of_recording(grown, **scope)
     yield "written down", of_recording(transcript(version="2.1.21", tokens_before=156_000))
     yield "written down behind an edit", of_recording(_behind_an_edit())
     for prompts, before in (((20_000, 60_000, 150_000, 30_000), 90_000), ((20_000, 170_000, 175_000, 30_000), None)):

@@ -11,6 +11,7 @@ from guard_core.errors import SettingError
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy, policy_kind
+from guard_core.recordings.formats.codex.rollout import ONE_TURN
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
 from guard_core.rules.aider import SETTING
 from guard_core.rules.base import Stretch
@@ -545,6 +546,56 @@ def test_a_limit_that_can_be_set_comes_before_a_share_that_cannot():
     built = transcript("codex", "0.171.0", prompts=(20_000, 62_669, 69_990, 30_000), tokens_before=None)
     (interval,) = explain(built, window=Sourced(90_000, Provenance.USER)).inference
     assert interval.hypotheses[0].formula == "model_auto_compact_token_limit 70,000"
+
+
+GROWTH = {"model_auto_compact_token_limit_scope": "body_after_prefix"}
+
+
+def in_codex(prompts: tuple[int, ...], usable: int = 190_000) -> Session:
+    built = transcript("codex", "0.171.0", prompts=prompts, tokens_before=None)
+    return msgspec.structs.replace(built, window=Sourced(usable, Provenance.RECORDER))
+
+
+def test_codex_may_count_what_was_added_to_the_first_prompt_alone():
+    session = in_codex((20_000, 70_000, 81_000, 30_000, 80_000, 85_000))
+    limit = {"model_auto_compact_token_limit": "60000"}
+    explanation = explain(session, typed={**limit, **GROWTH})
+    (item,) = explanation.compactions
+    assert (item.verdict, item.decision_tokens, item.threshold) == (Agreement.AGREES, 62_011, 60_000)
+    assert explanation.missed == ()
+    assert (explanation.rule.counter, explanation.inference[0].above) == ("growth", 51_011)
+    decision = OwnChecks(session, Ledger.of(session), explanation).at(3)
+    (count,) = [term for term in decision.terms if term.name == "count"]
+    assert (count.value, count.expression) == (62_011, "81,000 + 10 + 1,001 − 20,000")
+    (total,) = explain(session, typed={**limit, "model_auto_compact_token_limit_scope": "total"}).compactions
+    assert (total.verdict, total.decision_tokens) == (Agreement.OTHER_THRESHOLD, 82_011)
+    with pytest.raises(SettingError, match="is total or body_after_prefix, not 'body'"):
+        explain(session, typed={"model_auto_compact_token_limit_scope": "body"})
+
+
+def test_what_is_added_compacts_codex_at_the_latest_where_its_window_is_full():
+    """0.171.0, run with a window of 120,000, of which 114,000 can be used, and limits of 90,000 and 500,000."""
+    for limit, first, second, count in (("90000", 50_000, 100_000, 91_011), ("500000", 9_000, 112_000, 115_011)):
+        session = in_codex((first, second, 114_000, 30_000), 114_000)
+        explanation = explain(session, typed={"model_auto_compact_token_limit": limit, **GROWTH})
+        (item,) = explanation.compactions
+        assert (item.verdict, item.decision_tokens, explanation.missed) == (Agreement.AGREES, count, ())
+        assert explanation.rule.threshold == min(int(limit), 114_000)
+
+
+def test_the_first_prompt_of_codex_exec_is_that_of_the_turn():
+    """Each turn of `codex exec` is a process, which knows no prompt before its first answer (0.171.0, run)."""
+    events, calls = [], []
+    for prompts in ((20_000, 50_000), (80_000, 85_000, 130_000)):
+        events.append(user("go"))
+        for prompt in prompts:
+            calls.append(ModelCall(len(events), len(events), prompt, None, None, 10, OPUS))
+            events += [model("reading"), tool_result("x" * 4_000, id=str(prompt))]
+    session = Session(tuple(events), tuple(calls), format="codex", window=Sourced(190_000, Provenance.RECORDER))
+    typed = {"model_auto_compact_token_limit": "45000", **GROWTH}
+    assert [check.step for check in explain(session, typed=typed).missed] == [3, 4]
+    session = msgspec.structs.replace(session, settings=(ONE_TURN,))
+    assert [(check.step, check.count) for check in explain(session, typed=typed).missed] == [(2, 51_012)]
 
 
 def test_a_late_compaction_counts_the_checks_at_which_the_rule_fired():

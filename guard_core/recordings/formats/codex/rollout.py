@@ -51,10 +51,11 @@ from guard_core.recordings.reading.placeholders import is_placeholder
 from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.views import View
 
 TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
+ONE_TURN = AgentSetting("process_per_turn", 1, "begun by `codex exec`, each turn of which is a process of its own")
 _TURN_STARTS = frozenset({"task_started", "turn_started"})
 _COMPLETE = frozenset({"task_complete", "turn_complete"})
 _TURN_ENDS = _COMPLETE | {"turn_aborted"}
@@ -590,6 +591,7 @@ class CodexRolloutReader:
             started_at=fields.timestamp(self.meta, "timestamp"),
             notes=tuple(notes),
             versions=single(fields.text(self.meta, "cli_version")),
+            settings=(ONE_TURN,) if fields.text(self.meta, "source") == "exec" else (),
         )
         return Recording("codex", (session,), self.facts.facts(), self.notes)
 

@@ -72,6 +72,12 @@ def session_of(*objects: dict[str, Any], meta: dict[str, Any] = META):
     return read_as(FORMAT, lines(meta, *objects)).sessions[0]
 
 
+def test_each_turn_of_a_session_that_exec_began_is_a_process():
+    for source, names in (("exec", ["process_per_turn"]), ("cli", []), ({"subagent": "review"}, [])):
+        session = session_of(*TURN, meta=line("session_meta", id="s1", source=source))
+        assert [item.name for item in session.settings] == names
+
+
 def test_one_response_is_one_event_with_its_text_and_calls():
     session = session_of(*TURN, assistant("Done."), usage(1_000, 1_900))
     assert [event.role for event in session.events] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
