@@ -18,6 +18,7 @@ from typing import Any
 
 from guard_core.recordings.formats.capture.lines import NAME, VERSION, Shortener
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.source import GZIP_MAGIC
 from inspector.capturing.exchanges import MOST_BYTES, Body, Exchange
 
 MOST_WAITING = 256  # exchanges that wait to be written; more are not recorded, and the agent does not wait for the disk
@@ -145,12 +146,21 @@ def _decoded(body: Body, what: str) -> bytes:
     return data
 
 
-def _zlib(bits: int) -> Callable[[bytes], tuple[bytes, bool]]:
-    def unpack(data: bytes) -> tuple[bytes, bool]:
-        unpacker = zlib.decompressobj(bits)
-        return unpacker.decompress(data, MOST_BYTES), not unpacker.unconsumed_tail
+def _gzip(data: bytes) -> tuple[bytes, bool]:
+    """A body is a series of members (RFC 1952, section 2.2), most often one."""
+    out = b""
+    while data and len(out) <= MOST_BYTES:
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        out += unpacker.decompress(data, MOST_BYTES + 1 - len(out))
+        data = unpacker.unused_data if unpacker.unused_data.startswith(GZIP_MAGIC) else b""
+    return out[:MOST_BYTES], len(out) <= MOST_BYTES
 
-    return unpack
+
+def _deflate(data: bytes) -> tuple[bytes, bool]:
+    """Some senders leave the header of zlib out (RFC 9110, section 8.4.1.2)."""
+    has_header = data[:1] == b"\x78" and int.from_bytes(data[:2], "big") % 31 == 0  # RFC 1950, section 2.2
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    return unpacker.decompress(data, MOST_BYTES), not unpacker.unconsumed_tail
 
 
 def _zstd(data: bytes) -> tuple[bytes, bool]:
@@ -169,8 +179,9 @@ def _brotli(data: bytes) -> tuple[bytes, bool]:
 
 
 _UNPACK = {
-    "gzip": _zlib(zlib.MAX_WBITS | 16),
-    "deflate": _zlib(zlib.MAX_WBITS),
+    "gzip": _gzip,
+    "x-gzip": _gzip,  # the same (RFC 9110, section 8.4.1.3)
+    "deflate": _deflate,
     "zstd": _zstd,
     "br": _brotli,
 }

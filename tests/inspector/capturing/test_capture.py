@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import ssl
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,8 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import brotli
 import httpx2
 import pytest
+import zstandard
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -469,3 +473,41 @@ def test_where_pis_own_addresses_cannot_be_read_nothing_is_sent_elsewhere(tmp_pa
     done = run(["pi", "anthropic"], tmp_path / "out", PATH=path, PI_CODING_AGENT_DIR=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{tmp_path}/models.json is not JSON with providers" in done.stderr
+
+
+EVENTS = b"".join(b'data: {"n": %d}\n\n' % number for number in range(500))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("", EVENTS),
+        ("gzip", gzip.compress(EVENTS)),
+        ("gzip", gzip.compress(EVENTS[:100]) + gzip.compress(EVENTS[100:])),
+        ("gzip", gzip.compress(EVENTS) + b"\0\0"),
+        ("x-gzip", gzip.compress(EVENTS)),
+        ("deflate", zlib.compress(EVENTS)),
+        ("deflate", zlib.compress(EVENTS)[2:-4]),
+        ("br", brotli.compress(EVENTS)),
+        ("zstd", zstandard.compress(EVENTS[:100]) + zstandard.compress(EVENTS[100:])),
+    ],
+)
+def test_an_answer_is_recorded_in_full_however_it_is_compressed(encoding, body, tmp_path):
+    assert response_of(encoding, body, tmp_path) == {"response": EVENTS.decode()}
+
+
+def test_an_answer_that_is_not_compressed_as_it_says_is_noted(tmp_path):
+    assert response_of("gzip", EVENTS, tmp_path) == {"note": "the answer cannot be decompressed (error)"}
+
+
+def response_of(encoding: str, body: bytes, folder: Path) -> dict[str, Any]:
+    """What the recording of a call holds of its answer."""
+    log = CaptureLog(folder / "capture.jsonl", "test", pytest.fail)
+    exchange = Exchange("/v1/messages", "anthropic", status=200)
+    exchange.request.add(b"{}")
+    exchange.answer.encoding, exchange.answer.kind, exchange.answer.is_complete = encoding, "text/event-stream", True
+    exchange.answer.add(body)
+    log.add(exchange)
+    log.close()
+    _, line = (folder / "capture.jsonl").read_text().splitlines()
+    return {key: value for key, value in json.loads(line).items() if key in ("response", "note")}
