@@ -1,7 +1,7 @@
 """Spans of running programs on their way into sessions: stored and acknowledged first, then read as a recording is.
 
 Newer instrumentations send the messages of a call as log records: those that are events of spans about a language model
-are stored with the spans, by trace; all other log records are left out.
+are stored with the spans, by trace and span, for their resource may be another one; all other log records are left out.
 
 The spans of one program (one resource) make recordings that grow, which are imported like an uploaded file: the import
 extends their sessions. A conversation that its spans name belongs to one recording from its first span on, together
@@ -17,7 +17,8 @@ stays, by which spans that an exporter sends again are recognised.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ LATER = timedelta(seconds=1)  # in which further spans come, to be read together
 LEFT = timedelta(seconds=30)  # after which spans that no job has taken were left by a dead process
 SILENT = timedelta(days=1)  # after which no exporter sends spans again
 NAME_CHARS = 80
+EVENTS = f'{{"{LOGS[0]}"'.encode()  # the beginning of a line of events
 # Ids of traces have 32 (https://www.w3.org/TR/trace-context/#trace-id); more is cut where it is stored.
 TRACE_CHARS = 64
 SLICE = 500  # keys in one query
@@ -75,6 +77,12 @@ class _Group(NamedTuple):
     size: int  # of the plain body, in bytes
     has_calls: bool
     traces: frozenset[str]  # whose spans without a name belong to this conversation, too
+    spans: frozenset[str]  # the ids of its spans, or of the spans that its events are of
+
+    @property
+    def all_traces(self) -> set[str]:
+        """The traces that its spans are in, as they are stored."""
+        return {trace for trace in (*self.traces, self.trace) if trace}
 
     @classmethod
     def of(cls, program: str, kind: str, resource: dict[str, Any], **more: Any) -> _Group:
@@ -89,15 +97,13 @@ def store(project: Project, request: dict[str, Any]) -> int:
     has new spans. Committed when it returns."""
     spans = ((RESOURCES[0], item, list(placed_spans(item))) for item in _resources(request, RESOURCES))
     events = ((LOGS[0], item, placed) for item in _resources(request, LOGS) if (placed := list(placed_events(item))))
-    groups = [group for given in (*spans, *events) for group in _groups(*given)]
+    with_spans = [group for given in spans for group in _groups(*given)]
+    with_events = [group for given in events for group in _groups(*given)]
     with transaction.atomic():
-        batches = [
-            batch
-            for program in dict.fromkeys(group.program for group in groups)
-            for batch in _placed(project, program, [group for group in groups if group.program == program])
-        ]
-        new = _add_new(project, batches)
-        for source in {batch.source for batch in new}:
+        new = _add(project, with_spans)
+        new += _add(project, _beside_their_spans(project, with_events))
+        gathered = _gather(project, [group for group in with_spans if group.has_calls])
+        for source in {batch.source for batch in new} | gathered:
             _queue(SpanBatch.objects.of(project).filter(source=source))
     return len(new)
 
@@ -218,7 +224,14 @@ def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_
         conversation = first(item.attributes, CONVERSATION_KEYS) or named.get(item.trace, "")
         parts.setdefault((conversation, "" if conversation else item.trace), []).append(item)
     if not parts:
-        nothing = {"conversation": "", "trace": "", "service": "", "has_calls": False, "traces": frozenset()}
+        nothing = {
+            "conversation": "",
+            "trace": "",
+            "service": "",
+            "has_calls": False,
+            "traces": frozenset(),
+            "spans": frozenset(),
+        }
         return [_Group.of(program, kind, resource, **nothing)]
     return [
         _Group.of(
@@ -230,6 +243,7 @@ def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_
             service=service[:200],
             has_calls=kind in RESOURCES and any(key.startswith(MARKS) for item in some for key in item.attributes),
             traces=frozenset(item.trace for item in some if named.get(item.trace) == conversation),
+            spans=_ids(some),
         )
         for (conversation, trace), some in parts.items()
     ]
@@ -248,7 +262,7 @@ def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBa
             SpanBatch(
                 project=project,
                 source=source,
-                trace=group.trace[:TRACE_CHARS] if source == program else "",
+                trace=group.trace[:TRACE_CHARS] if source == program or not group.has_calls else "",
                 service=group.service,
                 digest=group.digest,
                 body=group.body,
@@ -257,6 +271,76 @@ def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBa
             )
         )
     return batches
+
+
+def _beside_their_spans(project: Project, events: list[_Group]) -> list[_Group]:
+    """Events of spans, each as if the program of its spans had sent it: log records may have another resource. Those
+    whose spans have not come wait under their own; so do those of a trace of several other programs."""
+    programs = _programs_of(project, {trace for group in events for trace in group.all_traces})
+    return [
+        group._replace(program=min(known)) if len(known) == 1 else group
+        for group in events
+        for known in [programs[group.trace]]
+    ]
+
+
+def _programs_of(project: Project, traces: set[str]) -> defaultdict[str, set[str]]:
+    """The programs that have spans about a language model in some traces."""
+    programs: defaultdict[str, set[str]] = defaultdict(set)
+    keys = {_trace_key(trace): trace for trace in traces}
+    places, batches = SpanPlace.objects.of(project), SpanBatch.objects.of(project).filter(has_calls=True)
+    for some in _slices(keys):
+        for key, program in places.filter(key__in=some).values_list("key", "program"):
+            programs[keys[key]].add(program)
+    stored = {trace[:TRACE_CHARS]: trace for trace in traces}
+    for some in _slices(stored):
+        for trace, source in batches.filter(trace__in=some).values_list("trace", "source"):
+            programs[stored[trace]].add(source)
+    return programs
+
+
+def _gather(project: Project, spans: list[_Group]) -> set[str]:
+    """Have the events that waited for these spans under a resource of their own belong to the recording of the spans;
+    the recordings that have more now."""
+    rows, gathered = SpanBatch.objects.of(project), set()
+    for group in spans:
+        known = _known_places(project, group.program, {_trace_key(trace) for trace in group.all_traces})
+        places = {trace[:TRACE_CHARS]: known.get(_trace_key(trace), group.program) for trace in group.all_traces}
+        for some in _slices(places):
+            for batch in list(rows.filter(trace__in=some, has_calls=False).exclude(body=b"")):
+                source = places[batch.trace]
+                if batch.source != source and group.spans & _spans_of_events(decompressed(batch.body)):
+                    _move(batch, source)
+                    gathered.add(source)
+    return gathered
+
+
+def _spans_of_events(body: bytes) -> frozenset[str]:
+    """The ids of the spans that the events in a stored line are of; none where it has no events."""
+    if not body.startswith(EVENTS):
+        return frozenset()
+    resources = _resources(msgspec.json.decode(body), LOGS)
+    return _ids([item for resource in resources for item in placed_events(resource)])
+
+
+def _ids(some: list[Placed]) -> frozenset[str]:
+    """The ids of some spans, or of the spans that some events are of: both are written alike."""
+    return frozenset(str(item.value.get("spanId", item.value.get("span_id"))) for item in some)
+
+
+def _move(batch: SpanBatch, source: str) -> None:
+    """Have spans belong to another recording, where they are not in it already. Events are looked for by their trace
+    later, too, for other spans may have had them in the meantime."""
+    rows = SpanBatch.objects.of(batch.project_id)
+    if rows.filter(source=source, digest=batch.digest).exists():
+        batch.delete()
+    else:
+        rows.filter(pk=batch.pk).update(source=source, trace="" if batch.has_calls else batch.trace, taken=False)
+
+
+def _slices(values: Collection[str]) -> Iterator[list[str]]:
+    some = sorted(values)
+    return (some[start : start + SLICE] for start in range(0, len(some), SLICE))
 
 
 def _place(project: Project, program: str, named: list[_Group]) -> dict[str, str]:
@@ -283,25 +367,19 @@ def _place(project: Project, program: str, named: list[_Group]) -> dict[str, str
     sources |= _known_places(project, program, set(unknown))  # where another process was faster, it counts for both
     moved = {traces[key][:TRACE_CHARS]: sources[key] for key in unknown if key in traces and sources[key] != program}
     earlier = SpanBatch.objects.of(project).filter(source=program).exclude(trace="")
-    for start in range(0, len(moved), SLICE):
-        some = list(moved)[start : start + SLICE]
+    for some in _slices(moved):
         for batch in list(earlier.filter(trace__in=some).defer("body")):
-            there = SpanBatch.objects.of(project).filter(source=moved[batch.trace], digest=batch.digest)
-            if there.exists():
-                batch.delete()
-            else:
-                earlier.filter(pk=batch.pk).update(source=moved[batch.trace], trace="", taken=False)
+            _move(batch, moved[batch.trace])
     return sources
 
 
 def _known_places(project: Project, program: str, keys: set[str]) -> dict[str, str]:
     """The recordings of those of some keys that have one."""
     places = SpanPlace.objects.of(project).filter(program=program)
-    some = sorted(keys)
     return {
         key: source
-        for start in range(0, len(some), SLICE)
-        for key, source in places.filter(key__in=some[start : start + SLICE]).values_list("key", "source")
+        for some in _slices(keys)
+        for key, source in places.filter(key__in=some).values_list("key", "source")
     }
 
 
@@ -316,6 +394,16 @@ def _open_source(project: Project, program: str, key: str) -> str:
     if newest is not None and (rows.filter(source=newest).aggregate(bytes=Sum("size"))["bytes"] or 0) < ENOUGH:
         return newest
     return _digest([program, key])
+
+
+def _add(project: Project, groups: list[_Group]) -> list[SpanBatch]:
+    """Store the groups of which no row is stored yet; their rows."""
+    batches = [
+        batch
+        for program in dict.fromkeys(group.program for group in groups)
+        for batch in _placed(project, program, [group for group in groups if group.program == program])
+    ]
+    return _add_new(project, batches) if batches else []
 
 
 def _add_new(project: Project, batches: list[SpanBatch]) -> list[SpanBatch]:

@@ -73,9 +73,9 @@ class SpanBatch(Owned):
     # The recording they belong to: a digest of the resource, which is the program that runs, or of that and the
     # conversation that is the first of a recording.
     source = models.CharField(max_length=64)
-    trace = models.CharField(
-        max_length=64, blank=True, default=""
-    )  # the one they are in, where no conversation is named
+    # The one they are in, where no conversation is named; of those without a call of a model, log records above all,
+    # always: they may have to follow their spans to another recording.
+    trace = models.CharField(max_length=64, blank=True, default="")
     service = models.CharField(max_length=200)  # its name
     digest = models.BinaryField(max_length=32)
     body = models.BinaryField()  # one line of OTLP/JSON, zstd
@@ -90,6 +90,7 @@ class SpanBatch(Owned):
         indexes = [
             models.Index(fields=["source"], condition=models.Q(taken=False), name="spans_to_take"),
             models.Index(fields=["source", "trace"], condition=~models.Q(trace=""), name="spans_without_conversation"),
+            models.Index(fields=["project", "trace"], condition=~models.Q(trace=""), name="spans_of_a_trace"),
         ]
 
     def __str__(self) -> str:
@@ -107,6 +108,7 @@ class SpanPlace(Owned):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "program", "key"], name="one_place_of_spans")]
+        indexes = [models.Index(fields=["project", "key"], name="places_of_spans")]
 
     def __str__(self) -> str:
         return f"{self.key[:8]} in {self.source[:8]}"

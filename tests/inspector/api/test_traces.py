@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from datetime import timedelta
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -366,6 +367,33 @@ def test_messages_that_come_as_log_records_are_in_the_session_of_their_spans(cli
     row = Session.unscoped.exclude(source_id="earlier").get(deleted=None)
     assert (row.calls, texts_of(row)) == (1, ["Hello", "Hi."])
     assert not Import.unscoped.filter(state="failed").exists()
+
+
+@pytest.mark.parametrize("conversation", ["", "c-1"])
+@pytest.mark.parametrize("logs_first", [True, False])
+def test_log_records_with_a_resource_of_their_own_are_in_the_session_of_their_spans(client, logs_first, conversation):
+    """Two providers of an SDK may be given different resources; trace and span say what belongs together."""
+    bodies = [logged(1, *SAID, service="agent logs"), silent(1, conversation=conversation)]
+    for body in bodies if logs_first else reversed(bodies):
+        assert post(client, body).status_code == 200
+        work()
+    assert post(client, bodies[0]).status_code == 200  # sent again
+    row = Session.unscoped.get(deleted=None)
+    assert (row.calls, texts_of(row)) == (1, ["Hello", "Hi."])
+    assert SpanBatch.unscoped.count() == 2
+    assert not Import.unscoped.filter(state="failed").exists()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_log_records_of_one_of_two_programs_in_a_trace_are_with_their_span(client, order):
+    other = exported(7, LONG, "Done.", service="other", conversation="c-2")
+    other["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = f"{1:032x}"
+    bodies = [logged(1, *SAID), other, silent(1, conversation="c-1")]
+    for number in order:
+        post(client, bodies[number])
+        work()
+    row = Session.unscoped.get(deleted=None, source_id="c-1")
+    assert texts_of(row) == ["Hello", "Hi."]
 
 
 def test_log_records_of_other_work_are_taken_and_not_stored(client):
