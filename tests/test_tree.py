@@ -49,7 +49,6 @@ ALL_PROJECTS = {
     "inspector.sharing.publishing": "a token opens a share, whosever it is",
     "inspector.storage.sqlite3.base": "the connection itself, which makes the cursors of all others",
     "inspector.storage.deleting": "what was deleted is purged, and texts that no project names",
-    "inspector.storage.sqlite3.base": "the cursors of all queries, those that name a project as well",
     "inspector.storage.text_index": "SQL that names a session, or a project",
     "inspector.watching.child": "the server of local mode watches what was chosen; it has one project",
     "inspector.webhooks.deliveries": "a worker resolves the job that it was handed",
