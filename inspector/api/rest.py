@@ -27,7 +27,7 @@ from inspector.api.streaming import Reply, bad, reply_to
 from inspector.jobs.recounting import ensure_recounted
 from inspector.models import Session
 from inspector.project.trouble import trouble_of
-from inspector.storage import convert, corpus, explanations
+from inspector.storage import corpus, explanations, loading
 from inspector.streams.messages import (
     HIGHEST,
     MOST_LINES,
@@ -122,8 +122,8 @@ def _refused(request: HttpRequest, error: HttpError) -> HttpResponse:
     return _problem(request, error.status_code, str(error))
 
 
-@api.exception_handler(convert.Outdated)
-def _outdated(request: HttpRequest, error: convert.Outdated) -> HttpResponse:
+@api.exception_handler(loading.Outdated)
+def _outdated(request: HttpRequest, error: loading.Outdated) -> HttpResponse:
     ensure_recounted(Session.objects.of(project_in(request)).get(pk=error.session_id))
     response = _problem(request, 503, "This session was stored by an earlier version and is being counted again.")
     response["Retry-After"] = "2"
@@ -200,7 +200,7 @@ def steps(
     limit: Limit = 100,
 ) -> dict[str, Any]:
     """In their order, with the counts that the provider reported."""
-    head = convert.load_head(session_in(request, session_id))
+    head = loading.load_head(session_in(request, session_id))
     own = [name for name in schemas.Step.model_fields if name not in ("step", "model")]
     some = [
         {"step": step, "model": call.model or head.model, **{name: getattr(call, name) for name in own}}
@@ -216,7 +216,7 @@ def steps(
 )
 def compactions(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """In their order, without mere edits of the history."""
-    head = convert.load_head(session_in(request, session_id))
+    head = loading.load_head(session_in(request, session_id))
     counted = counted_compactions(head).compactions
     return {
         "compactions": [
@@ -241,15 +241,15 @@ _COMPACTION = ("at", "kind", "evidence", "tokens_before", "tokens_after", "note"
 def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """What is claimed of the recording, the gravest first, and the verdict."""
     row = session_in(request, session_id)
-    head, ledger = convert.load_head(row), convert.load_ledger(row)
+    head, ledger = loading.load_head(row), loading.load_ledger(row)
     if not ledger.step_count:
         return {"verdict": None, "findings": []}
-    judged = judge_session(head, convert.window_in_use(row))
-    words = convert.request_words_of(row)
+    judged = judge_session(head, loading.window_in_use(row))
+    words = loading.request_words_of(row)
     if words is None:
-        words = request_words(head, ledger, lambda: convert.stored_events(row))
+        words = request_words(head, ledger, lambda: loading.stored_events(row))
     settings = explanations.settings_of(head, row.project_id)
-    attribution = convert.load_attribution(row) or attribute(ledger)
+    attribution = loading.load_attribution(row) or attribute(ledger)
     claims, verdict = conclusions(Facts(head, ledger, attribution, judged, words, settings))
     whole = [{**_FINDING, **msgspec.to_builtins(finding)} for finding in claims]
     return {"verdict": msgspec.to_builtins(verdict), "findings": whole}
@@ -286,7 +286,7 @@ def _row(row: Session) -> dict[str, Any]:
         "id": str(row.pk),
         **{name: getattr(row, name) for name in same},
         "window": row.effective_window,
-        "window_source": convert.window_in_use(row).source.value,
+        "window_source": loading.window_in_use(row).source.value,
         "steps": row.calls,
         "peak_tokens": row.peak_tokens,
         "peak_source": row.peak_source,

@@ -1,7 +1,7 @@
 """Re-importing a recording that has grown extends its sessions instead of duplicating them.
 
     continuation = Continuation(recording)       # before the storing transaction: it reads the file
-    row = continuation.store(0, session, ...)    # in it, in the place of convert.store_session
+    row = continuation.store(0, session, ...)    # in it, in the place of storing.store_session
     continuation.close(1)                        # in it, after the last session
 
 A file that begins with the bytes of a stored one extends that one's sessions. A file that is rewritten each time (a
@@ -33,7 +33,7 @@ from inspector.ingest.growth import Added
 from inspector.ingest.uploads import begins_with, drop_unused
 from inspector.models import Import, Recording, Session
 from inspector.models.recordings import STREAM
-from inspector.storage import appending, convert, explanations, search
+from inspector.storage import appending, explanations, loading, search, storing
 from inspector.storage.assessment import assess
 from inspector.storage.contents import Content
 
@@ -122,20 +122,20 @@ class Continuation:
         old, same = (None, 0) if is_new else self._old_of(ordinal, value)
         if old is None and not is_new and (longer := self._longer(ordinal, value)):
             self.known.append(longer)
-            self.leaves_texts |= convert.is_in_a_row(value)
+            self.leaves_texts |= loading.is_in_a_row(value)
             return longer
         if old is None:
-            row = convert.store_session(self.recording, ordinal, value, ledger, attribution, **more)
+            row = storing.store_session(self.recording, ordinal, value, ledger, attribution, **more)
             explanations.store(row, value, explanation)
             return row
         self._sources.add(old.recording_id)
         self.known.append(old)
         if same < len(value.events):
             self._extends(old)
-        self.leaves_texts |= convert.is_in_a_row(value) or same < old.events
+        self.leaves_texts |= loading.is_in_a_row(value) or same < old.events
         if same < old.events:
             search.forget(old, same)
-        row = convert.extend_session(old, self.recording, ordinal, value, ledger, attribution, same=same, **more)
+        row = storing.extend_session(old, self.recording, ordinal, value, ledger, attribution, same=same, **more)
         if row.window_override:
             assess(row)
         else:
@@ -190,8 +190,8 @@ class Continuation:
         """The stored session that a session continues, and how many of its events stay: the most, where there are
         several."""
         best: tuple[Session | None, int] = None, -1
-        for old in self._candidates(ordinal, value.format, value.source_id, first=convert.first_key(value)):
-            same = convert.common_events(old, value.events)
+        for old in self._candidates(ordinal, value.format, value.source_id, first=loading.first_key(value)):
+            same = loading.common_events(old, value.events)
             if same > best[1] and self._goes_on(value, old, same):
                 best = old, same
         return best if best[0] is not None else (None, 0)
@@ -214,12 +214,12 @@ class Continuation:
         one of this name. So a file that was cut, and is written again, doubles nothing."""
         if self._has_newer:
             for longer in self._behind(value.format, value.source_id).order_by("pk"):
-                same = convert.common_events(longer, value.events)
+                same = loading.common_events(longer, value.events)
                 if same == len(value.events) or (same and value.source_id):
                     return longer
         if not value.source_id or value.usage_ratio is not None:
             return None
-        for longer in self._elsewhere(ordinal, value.format, value.source_id, convert.first_key(value)):
+        for longer in self._elsewhere(ordinal, value.format, value.source_id, loading.first_key(value)):
             if self._is_cut_from(longer.recording) or (
                 longer.events >= len(value.events) and _is_beginning(value, longer)
             ):
@@ -273,7 +273,7 @@ class Continuation:
 def _holds(value: CoreSession, old: Session, same: int) -> bool:
     """Does a session hold all of a stored one, whose first `kept` events it has. A simulation is made whole: it is
     another one whenever it comes; and so are messages without a name under another window."""
-    head = convert.load_head(old)
+    head = loading.load_head(old)
     if value.usage_ratio is not None or (not value.source_id and head.window != value.window):
         return False
     if head.started_at != value.started_at or len(head.calls) > len(value.calls):
@@ -288,12 +288,12 @@ def _holds(value: CoreSession, old: Session, same: int) -> bool:
     is_one = bool(value.source_id) and head.started_at is not None  # a name alone may be one that people give
     if not is_one or same < settled:
         return False
-    return _has_gone_on(convert.load_events(old, same, old.events), convert.load_contents(value, same, old.events))
+    return _has_gone_on(loading.load_events(old, same, old.events), loading.load_contents(value, same, old.events))
 
 
 def _is_beginning(value: CoreSession, longer: Session) -> bool:
     """Has a stored session all of this one, whose last answer may have been cut while it had no count."""
-    head, same, count = convert.load_head(longer), convert.common_events(longer, value.events), len(value.events)
+    head, same, count = loading.load_head(longer), loading.common_events(longer, value.events), len(value.events)
     if head.started_at != value.started_at or len(head.calls) < len(value.calls):
         return False
     counted = [place for place, call in enumerate(value.calls) if _tokens_of(call) != NOT_COUNTED]
@@ -305,7 +305,7 @@ def _is_beginning(value: CoreSession, longer: Session) -> bool:
     settled = max(value.calls[last].at + 1 if counted else 1, count - UNFINISHED)
     if value.started_at is None or same < settled:
         return False
-    return _has_gone_on(convert.load_contents(value, same, count), convert.load_events(longer, same, count))
+    return _has_gone_on(loading.load_contents(value, same, count), loading.load_events(longer, same, count))
 
 
 def _are_unlike(one: ModelCall, other: ModelCall) -> bool:

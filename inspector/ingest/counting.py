@@ -47,7 +47,7 @@ from inspector.ingest.unchanged import Reading
 from inspector.models import Event as EventRow
 from inspector.models import Recording, Session
 from inspector.models.windows import stated_window
-from inspector.storage import convert, explanations, search
+from inspector.storage import explanations, loading, search
 from inspector.storage.counts import ToolCount, session_counts
 from inspector.storage.texts import StoredTexts, TextWriter
 
@@ -99,7 +99,7 @@ class SameSession(NamedTuple):
 
     @property
     def window(self) -> Sourced:
-        return convert.own_window(self.row)
+        return loading.own_window(self.row)
 
     @property
     def calls(self) -> tuple[int, int]:
@@ -120,7 +120,7 @@ class LongerSession(NamedTuple):
 
     @property
     def window(self) -> Sourced:
-        return convert.own_window(self.added.row)
+        return loading.own_window(self.added.row)
 
     @property
     def calls(self) -> tuple[int, int]:
@@ -173,7 +173,7 @@ class _Tally:
 def _tally_of(texts: Session | StoredTexts) -> _Tally:
     """Count events whose texts are stored."""
     tally = _Tally()
-    for event in convert.stored_events(texts):
+    for event in loading.stored_events(texts):
         tally.add(event)
     return tally
 
@@ -296,7 +296,7 @@ class _Intake:
 
     def _watched(self, texts: StoredTexts) -> Iterator[Event]:
         """The events, from the first on, for a look that takes time; the import may be cancelled meanwhile."""
-        for number, event in enumerate(convert.stored_events(texts)):
+        for number, event in enumerate(loading.stored_events(texts)):
             if number % FETCHED == 0:
                 self._watch.stored(0)
             yield event

@@ -19,7 +19,7 @@ from guard_core.sessions import ModelCall
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.reading.messages import EventBatch
 from inspector.models import Session
-from inspector.storage import chunks, convert
+from inspector.storage import chunks, loading, storing
 from inspector.storage.contents import unpacked
 
 LEAST_STORED = 2_048  # events; a shorter session is counted and assessed as a whole within a second
@@ -49,7 +49,7 @@ class StoredBeginning:
     @classmethod
     def of(cls, row: Session | None) -> StoredBeginning | None:
         """That of a session, where it is long and its columns are those of this version."""
-        if row is None or row.events < LEAST_STORED or not convert.has_current_columns(row):
+        if row is None or row.events < LEAST_STORED or not storing.has_current_columns(row):
             return None
         return cls(row)
 
@@ -70,7 +70,7 @@ class StoredBeginning:
         """What a recording adds, whose events were all compared: only events and model calls at the end."""
         if not self._repeats or self._count < self.row.events:
             return None
-        state, head = convert.ledger_state(self.row), convert.load_short_head(self.row)
+        state, head = loading.ledger_state(self.row), loading.load_short_head(self.row)
         stored = chunks.repeated_calls(self.row, state, session)
         if stored is None or read_state(state).fixed != fixed_of(session):
             return None
@@ -82,7 +82,7 @@ class StoredBeginning:
     def _has(self, batch: EventBatch, start: int, stop: int) -> bool:
         count, place = stop - start, slice(8 * start, 8 * stop)
         return (
-            batch.keys[:count] == convert.stored_keys(self.row, start, stop)
+            batch.keys[:count] == loading.stored_keys(self.row, start, stop)
             and batch.lines[: 8 * count] == self._marks.lines[place]
             and batch.timestamps[: 8 * count] == self._marks.timestamps[place]
             and tuple(batch.source_ids[:count]) == self._marks.source_ids[start:stop]

@@ -32,7 +32,7 @@ from inspector.jobs import hints, queue
 from inspector.models import Project, PurgedStream, Recording, Session, Stream, StreamBatch
 from inspector.models.recordings import STREAM
 from inspector.project.trouble import trouble_of
-from inspector.storage import appending, convert, explanations
+from inspector.storage import appending, explanations, storing
 from inspector.storage.assessment import assess
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
@@ -265,9 +265,9 @@ def _store(stream: Stream, row: Session | None, whole: CountedSession) -> Sessio
     place: tuple[Recording, int, CoreSession] = stream.recording, 0, value
     more: dict[str, Any] = {"window": whole.window, "counts": whole.counts}
     if row is None:
-        row = convert.store_session(*place, whole.ledger, whole.attribution, **more)
+        row = storing.store_session(*place, whole.ledger, whole.attribution, **more)
     else:
-        row = convert.extend_session(row, *place, whole.ledger, whole.attribution, **more, same=row.events)
+        row = storing.extend_session(row, *place, whole.ledger, whole.attribution, **more, same=row.events)
     if row.window_override:
         assess(row)
     else:

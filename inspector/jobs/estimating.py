@@ -30,7 +30,7 @@ from inspector.models import Estimate, Event, Payload, Session, TextCount
 from inspector.project import memory
 from inspector.replays import avoiding
 from inspector.replays.analysis import observe
-from inspector.storage import convert
+from inspector.storage import loading, storing
 from inspector.storage.estimates import (
     COLUMNS,
     LONG_EVENTS,
@@ -152,7 +152,7 @@ def _counted(keys: list[bytes], columns: Sequence[str]) -> Iterator[tuple[bytes,
     for first in range(0, len(keys), FETCHED):
         bodies = list(Payload.objects.filter(sha256__in=keys[first : first + FETCHED]).values_list("sha256", "body"))
         for key, body in bodies:
-            texts = [part_text(part) for part in convert.load_content(body).parts]
+            texts = [part_text(part) for part in loading.load_content(body).parts]
             yield (
                 bytes(key),
                 {column: sum(COUNTERS[name](texts)) for name, column in NAMES.items() if column in columns},
@@ -212,8 +212,8 @@ def _search_settings(session: Session, state: Estimate) -> None:
 
 
 def _measured(session: Session, state: Estimate, look: _Look) -> EstimationResult:
-    convert.ensure_current(session)
-    ledger = convert.load_ledger(session)
+    storing.ensure_current(session)
+    ledger = loading.load_ledger(session)
     if ledger.usage_ratio is not None or not (ledger.steps["prompt_tokens"] > 0).any():
         return EstimationResult()
     columns, parts = counts_of(state.tokenizer or b""), _under_way.of(session)
@@ -223,7 +223,7 @@ def _measured(session: Session, state: Estimate, look: _Look) -> EstimationResul
     for column, name in ENCODINGS.items():
         known = parts(name, partial(interpolate, ledger, columns[column], look, stretches=False)).overall
         weighed |= {name: known} if known is not None else {}
-    head = convert.load_head(session)
+    head = loading.load_head(session)
     estimators = {}
     for name, column in NAMES.items():
         look()

@@ -10,7 +10,7 @@ from django.utils import timezone
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import alive
 from inspector.models import Session
-from inspector.storage import convert
+from inspector.storage import storing
 
 KIND = "recount_columns"
 PRIORITY = 20  # above every other job: a person waits for the page
@@ -40,4 +40,4 @@ def run(session_id: str) -> None:
     """Make the columns again where that is still needed and the session is still there."""
     row = Session.unscoped.filter(pk=session_id, deleted=None).first()
     if row is not None:
-        convert.ensure_current(row)
+        storing.ensure_current(row)

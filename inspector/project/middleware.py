@@ -23,7 +23,7 @@ from inspector.pages.shared.reports import with_headers
 from inspector.project.metrics import REQUESTS
 from inspector.project.trouble import trouble_of
 from inspector.replays.analysis import ReplayUnderWay
-from inspector.storage.convert import Outdated
+from inspector.storage.loading import Outdated
 
 log = logging.getLogger(__name__)
 

@@ -48,7 +48,7 @@ from inspector.replays import stored
 from inspector.replays.choice import Choice
 from inspector.replays.messages import Task
 from inspector.replays.processes import REPLAYS, LongReplay
-from inspector.storage import convert, explanations
+from inspector.storage import explanations, loading, storing
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.estimates import load_result
 
@@ -210,7 +210,7 @@ class TooLong(Exception):
 def analyse(row: Session, choice: Choice) -> Analysis:
     """The analysis of a session under a choice, where it is quick.
 
-    Raises ReplayUnderWay where it is not, convert.Outdated where its columns must be made again first, and GuardError
+    Raises ReplayUnderWay where it is not, loading.Outdated where its columns must be made again first, and GuardError
     where the settings contradict each other.
     """
     key = key_of(row, choice)
@@ -236,7 +236,7 @@ def _quick(row: Session, choice: Choice) -> Analysis:
 
 
 def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
-    convert.ensure_current(row)
+    storing.ensure_current(row)
     if (analysis := _stored(row, choice, each)) is not None:
         return analysis
     analysis = _analyse(row, choice, each)
@@ -277,8 +277,8 @@ def forget() -> None:
 
 def observe(row: Session) -> Trace:
     """The recording as the default policy sees it; nothing is replayed."""
-    ledger = convert.load_ledger(row)
-    usage = usage_for(ledger, convert.load_attribution(row))
+    ledger = loading.load_ledger(row)
+    usage = usage_for(ledger, loading.load_attribution(row))
     return observe_recorded(ledger, get_policy(DEFAULT_POLICY), window=window_of(row, Choice()).value, usage=usage)
 
 
@@ -345,14 +345,14 @@ def facts_of(row: Session) -> StoredFacts:
 
 
 def _load_facts(row: Session, window: Sourced) -> StoredFacts:
-    ledger, head = convert.load_ledger(row), convert.load_head(row)
+    ledger, head = loading.load_ledger(row), loading.load_head(row)
     answers = answers_of(head)
     facts = StoredFacts(
         head,
         ledger,
-        convert.load_attribution(row) or attribute(ledger),
+        loading.load_attribution(row) or attribute(ledger),
         judge_session(head, window, answers),
-        convert.request_words_of(row),
+        loading.request_words_of(row),
         explained=explanations.load(row),
     )
     vars(facts).update(answers=answers)  # each look at them reads all calls
@@ -370,4 +370,4 @@ def window_of(row: Session, choice: Choice) -> Sourced:
     """The context window in use and where it comes from: the URL, a person's, the recording."""
     if choice.window:
         return Sourced(int(choice.window), Provenance.USER, "set in this address")
-    return convert.window_in_use(row)
+    return loading.window_in_use(row)

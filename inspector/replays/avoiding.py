@@ -19,7 +19,7 @@ from inspector.replays.choice import Choice, parse_choice, plain
 from inspector.replays.comparing import rules_of
 from inspector.replays.messages import AVOID, Task
 from inspector.replays.processes import REPLAYS
-from inspector.storage import convert, explanations
+from inspector.storage import explanations, storing
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.estimates import load_result
 
@@ -40,7 +40,7 @@ class AvoidanceAnswers(msgspec.Struct, frozen=True):
 def answers_of(row: Session) -> AvoidanceAnswers:
     """The answers of a session, where they are stored or quick.
 
-    Raises ReplayUnderWay where they take long, and convert.Outdated where the session's columns must be made again.
+    Raises ReplayUnderWay where they take long, and loading.Outdated where the session's columns must be made again.
     """
     key = _key(row)
     if (under_way := REPLAYS.find(key)) is not None:
@@ -112,7 +112,7 @@ _cache: ByteCache[AvoidanceAnswers] = ByteCache(CACHE_BYTES, lambda found: BYTES
 
 
 def _stored_or_made(row: Session, each: Callable[[int], object]) -> AvoidanceAnswers:
-    convert.ensure_current(row)
+    storing.ensure_current(row)
     forecast = _forecast(row)
     place = stored.place_of(row, DEFAULTS, [AVOID, "measured" if forecast else ""])
     if (known := stored.load(place, AvoidanceAnswers)) is not None:

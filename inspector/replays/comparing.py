@@ -26,7 +26,7 @@ from inspector.replays.analysis import ReplayUnderWay, TooLong, budget, facts_of
 from inspector.replays.choice import Choice
 from inspector.replays.messages import POLICIES, PROFILES, Task
 from inspector.replays.processes import REPLAYS
-from inspector.storage import convert, explanations
+from inspector.storage import explanations, loading, storing
 from inspector.storage.byte_cache import ByteCache
 
 CACHE_BYTES = 4_000_000  # of comparisons in a process
@@ -63,7 +63,7 @@ class PolicyComparison(msgspec.Struct, frozen=True):
 def comparison_of(row: Session, choice: Choice, *, all_profiles: bool) -> PolicyComparison:
     """The comparison in the window of a choice, where it is stored or quick.
 
-    Raises ReplayUnderWay where it takes long, and convert.Outdated where the session's columns must be made again.
+    Raises ReplayUnderWay where it takes long, and loading.Outdated where the session's columns must be made again.
     """
     work = PROFILES if all_profiles else POLICIES
     key = _key(row, choice, work)
@@ -126,7 +126,7 @@ def _stored_or_made(
     each: Callable[[int], object],
     rows_of: Callable[..., Iterator[PolicyRow]] = _one_by_one,
 ) -> PolicyComparison:
-    convert.ensure_current(row)
+    storing.ensure_current(row)
     facts, window = facts_of(row), window_of(row, choice).value
     chosen = candidates(all_profiles=work == PROFILES, rule=facts.explanation.rule)
     names = [work, *(f"{item.kind.name}/{item.profile}" for item in chosen)]
@@ -165,7 +165,7 @@ def rules_of(row: Session, facts: Facts, each: Callable[[int], object]) -> tuple
 def _texts(row: Session, places: Sequence[int], each: Callable[[int], object]) -> Iterator[tuple[int, Event]]:
     for first in range(0, len(places), EVENTS_AT_ONCE):
         each(0)
-        events: Mapping[int, Event] = convert.load_some_events(row, places[first : first + EVENTS_AT_ONCE])
+        events: Mapping[int, Event] = loading.load_some_events(row, places[first : first + EVENTS_AT_ONCE])
         yield from events.items()
 
 

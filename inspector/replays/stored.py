@@ -28,7 +28,7 @@ from guard_core.trace import COMMON_COLUMNS, Column, CompactionRecord, Head, Tra
 from inspector.models import Session, SessionData
 from inspector.models.sessions import ENGINE
 from inspector.replays.choice import Choice
-from inspector.storage import chunks, convert, explanations
+from inspector.storage import chunks, explanations, loading
 
 log = logging.getLogger(__name__)
 T = TypeVar("T", bound=msgspec.Struct)
@@ -99,7 +99,7 @@ def place_of(row: Session, choice: Choice, what: Sequence[str] = ()) -> Path:
     stored = SessionData.objects.in_session(row).values_list("ledger", "head").get()
     parts = (*stored, row.requests or b"", *chunks.digests(row.pk))
     session = [hashlib.sha256(bytes(part)).hexdigest() for part in parts]
-    window = msgspec.structs.asdict(convert.window_in_use(row))
+    window = msgspec.structs.asdict(loading.window_in_use(row))
     basis = explanations.basis_of(row)
     name = hashlib.sha256(msgspec.json.encode([ENGINE, session, window, basis, choice, what], order="deterministic"))
     return _folder() / str(row.pk) / f"{name.hexdigest()}{_SUFFIX}"

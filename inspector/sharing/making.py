@@ -33,7 +33,7 @@ from guard_core.report.building import judged_window
 from guard_core.report.document import Remark, encode
 from inspector.jobs.leased import LeasedJob
 from inspector.models import Project, Session, Share, ShareRecord
-from inspector.storage import convert, explanations
+from inspector.storage import explanations, loading, storing
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.estimates import load_result
 
@@ -135,14 +135,14 @@ def make_report(key: str) -> None:
 
 
 def _draft(row: Session, request: ShareRequest) -> ReportDraft:
-    convert.ensure_current(row)
-    session, ledger, options = convert.load_session(row), convert.load_ledger(row), request.options or ReportOptions()
+    storing.ensure_current(row)
+    session, ledger, options = loading.load_session(row), loading.load_ledger(row), request.options or ReportOptions()
     facts = Facts(
         session,
         ledger,
         attribute(ledger),
         judged_window(session, options),
-        convert.request_words_of(row),
+        loading.request_words_of(row),
         explanations.settings_of(session, row.project_id),
     )
     measured = load_result(row)

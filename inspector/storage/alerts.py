@@ -7,7 +7,7 @@ from guard_core.findings import Facts
 from guard_core.findings.arising import Alert, alerts, occurrences
 from guard_core.windows.window_evidence import judge_session
 from inspector.models import Session
-from inspector.storage import convert
+from inspector.storage import loading, storing
 from inspector.storage.byte_cache import ByteCache
 
 CACHE_BYTES = 1_000_000  # of alerts in a process
@@ -19,7 +19,7 @@ def alerts_of(row: Session) -> tuple[Alert, ...]:
     key = (str(row.pk), row.revision, row.effective_window)
     try:
         return _cache.get(key, lambda: alerts(_facts(row)))
-    except convert.Outdated:
+    except loading.Outdated:
         return ()
 
 
@@ -28,16 +28,16 @@ def occurrences_of(row: Session, known: int) -> tuple[Alert, ...]:
     stored are made again."""
     try:
         facts = _facts(row)
-    except convert.Outdated:
-        convert.recount(row)
+    except loading.Outdated:
+        storing.recount(row)
         facts = _facts(row)
     return occurrences(facts, known)
 
 
 def _facts(row: Session) -> Facts:
-    head, ledger = convert.load_head(row), convert.load_ledger(row)
-    attribution = convert.load_attribution(row) or attribute(ledger)
-    return Facts(head, ledger, attribution, judge_session(head, convert.window_in_use(row)), ())
+    head, ledger = loading.load_head(row), loading.load_ledger(row)
+    attribution = loading.load_attribution(row) or attribute(ledger)
+    return Facts(head, ledger, attribution, judge_session(head, loading.window_in_use(row)), ())
 
 
 _cache: ByteCache[tuple[Alert, ...]] = ByteCache(CACHE_BYTES, lambda found: ENTRY_BYTES * (1 + len(found)))

@@ -17,7 +17,7 @@ from guard_core.events import Event
 from guard_core.sessions import ModelCall
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Recording, Session, SessionData
-from inspector.storage import chunks, convert
+from inspector.storage import chunks, loading, storing
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
 from inspector.storage.texts import insert_events, store_texts
@@ -42,15 +42,15 @@ def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = (
 
     Calls come in the order of their `at`, none before the last one that is stored, and with the event that answered
     them. A recorded compaction changes what earlier calls are compared with: a session that has a new one is stored
-    whole (`convert.extend_session`). Raises GuardError where a call is out of order.
+    whole (`storing.extend_session`). Raises GuardError where a call is out of order.
     """
     with transaction.atomic():
         row = Session.objects.row(row).select_for_update().only("project", *COUNTS).get()
         _check_order(row, len(events), calls)
         data = SessionData.objects.in_session(row).only("in_chunks", "ledger")
         known = data.get()
-        if not convert.is_current(known):
-            convert.recount(row)
+        if not storing.is_current(known):
+            storing.recount(row)
             known = data.get()
         state = chunks.append(row, decompressed(known.ledger), events, calls)
         insert_events(row, store_texts(events).keys, row.events)
@@ -71,7 +71,7 @@ def extend(
     is looked up again when it is assessed. Raises as `append`."""
     with transaction.atomic():
         known = SessionData.objects.in_session(row).only("in_chunks", "head").get()
-        columns = convert.longer_columns(row, recording, ordinal, value, convert.own_window(row), known)
+        columns = storing.longer_columns(row, recording, ordinal, value, loading.own_window(row), known)
         append(row, events, calls)
         SessionData.objects.in_session(row).update(head=compressed(chunks.short_head(value)))
         Session.objects.row(row).update(**columns)

@@ -14,7 +14,7 @@ from guard_core.windows.window_evidence import judge_session
 from inspector.models import Session
 from inspector.models.sessions import ENGINE
 from inspector.models.windows import LOOKED_UP, stated_window
-from inspector.storage import convert, explanations
+from inspector.storage import explanations, loading, storing
 
 SEVERITY = {"error": Session.Severity.ERROR, "warning": Session.Severity.WARNING, "info": Session.Severity.FINE}
 VERDICT_CHARS = 400  # of its column; 25 words are shorter
@@ -68,23 +68,23 @@ def _threshold(facts: Facts) -> dict[str, Any]:
 
 def assess(row: Session) -> None:
     """Assess a stored session again, with the window that the engine of today finds and people state by now."""
-    convert.ensure_current(row)
-    head, ledger = convert.load_head(row), convert.load_ledger(row)
+    storing.ensure_current(row)
+    head, ledger = loading.load_head(row), loading.load_ledger(row)
     columns: dict[str, Any] = {}
     if row.window_source in LOOKED_UP:
         window, model = judge_session(head).sourced, main_model(head)[:200]
         stated = stated_window(row.project_id, model, row.format, window.source.value)
-        columns = {**convert.window_columns(window), "model": model, "model_window": stated}
+        columns = {**storing.window_columns(window), "model": model, "model_window": stated}
         for name, value in columns.items():
             setattr(row, name, value)
-    judged = judge_session(head, convert.window_in_use(row))
-    words = convert.request_words_of(row) if row.assessed_by == ENGINE else None
+    judged = judge_session(head, loading.window_in_use(row))
+    words = loading.request_words_of(row) if row.assessed_by == ENGINE else None
     if words is None:  # looked up by an older version, which may have found fewer quotations
-        words = request_words(head, ledger, lambda: convert.stored_events(row))
-        columns |= convert.request_columns(words)
-        convert.store_summaries(row, head)
+        words = request_words(head, ledger, lambda: loading.stored_events(row))
+        columns |= storing.request_columns(words)
+        storing.store_summaries(row, head)
     settings = explanations.settings_of(head, row.project_id)
-    facts = Facts(head, ledger, convert.load_attribution(row) or attribute(ledger), judged, words, settings)
+    facts = Facts(head, ledger, loading.load_attribution(row) or attribute(ledger), judged, words, settings)
     Session.objects.row(row).update(**columns, **assessment(facts))
     row.refresh_from_db()
     explanations.store(row, head, facts.explanation)

@@ -8,7 +8,7 @@ from typing import Any
 from guard_core.costs import STARTS_TURN
 from guard_core.events import Event, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts
-from inspector.storage import convert
+from inspector.storage import storing
 from inspector.storage.assessment import assessment
 
 
@@ -40,6 +40,6 @@ def session_counts(facts: Facts, tools: dict[str, int] | None = None) -> dict[st
         **(tools or ToolCount(facts.session.events).counts),
         "prompt_tokens_max": int(recorded.max(initial=0)),
         "prompt_tokens_sum": int(recorded[recorded > 0].sum()),
-        **(convert.request_columns(facts.words) if facts.words is not None else {}),
+        **(storing.request_columns(facts.words) if facts.words is not None else {}),
         **assessment(facts),
     }

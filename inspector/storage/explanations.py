@@ -16,7 +16,7 @@ from inspector.models import RuleExplanation, Session
 from inspector.models.projects import Project
 from inspector.models.rules import stated_settings
 from inspector.models.sessions import ENGINE
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.compression import compressed, decompressed
 
@@ -58,22 +58,22 @@ def store(row: Session, head: CoreSession, explanation: Explanation) -> None:
 
 def load(row: Session) -> Explanation:
     """The explanation under the window and the settings in use, computed where none is stored of this session as it is
-    now. Raises convert.Outdated."""
-    head = convert.load_head(row)
+    now. Raises loading.Outdated."""
+    head = loading.load_head(row)
     settings = settings_of(head, row.project_id)
     basis = _basis(row, settings)
     key = (str(row.pk), row.revision, basis)
-    window = window_of(convert.window_in_use(row))
+    window = window_of(loading.window_in_use(row))
     return _cache.get(
         key,
-        lambda: _stored(row, basis) or explain(head, convert.load_ledger(row), window=window, typed=settings),
+        lambda: _stored(row, basis) or explain(head, loading.load_ledger(row), window=window, typed=settings),
     )
 
 
 def basis_of(row: Session) -> str:
     """A digest of all that the explanation of a stored session rests on beside that session: engine, a person's window
-    and settings. Raises convert.Outdated."""
-    return _basis(row, settings_of(convert.load_head(row), row.project_id))
+    and settings. Raises loading.Outdated."""
+    return _basis(row, settings_of(loading.load_head(row), row.project_id))
 
 
 def window_of(sourced: Sourced) -> Sourced | None:
@@ -91,7 +91,7 @@ def _stored(row: Session, basis: str) -> Explanation | None:
 
 
 def _basis(row: Session, settings: Mapping[str, str]) -> str:
-    window = window_of(convert.window_in_use(row))
+    window = window_of(loading.window_in_use(row))
     stated = None if window is None else window.value
     return hashlib.sha256(msgspec.json.encode([ENGINE, stated, dict(settings)], order="deterministic")).hexdigest()
 

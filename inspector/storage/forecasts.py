@@ -7,7 +7,7 @@ from guard_core.rules import agent_of
 from guard_core.rules.counters import PROMPT, output_of, unit_of
 from guard_core.rules.stretches import stretches_of
 from inspector.models import Session
-from inspector.storage import convert
+from inspector.storage import loading
 
 
 def calls_left_of(row: Session) -> CallsLeft | None:
@@ -17,8 +17,8 @@ def calls_left_of(row: Session) -> CallsLeft | None:
     if row.threshold_source != "rule" or not row.threshold:
         return None
     try:
-        head = convert.load_head(row)
-    except convert.Outdated:
+        head = loading.load_head(row)
+    except loading.Outdated:
         return None
     agent = agent_of(head)
     name = PROMPT if agent is None else agent.counter(stretches_of(head)[-1]).name

@@ -18,7 +18,7 @@ from django.conf import settings
 from guard_core.calls_left import CallsLeft
 from guard_core.findings.arising import Alert
 from inspector.models import Session
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.alerts import alerts_of
 from inspector.storage.forecasts import calls_left_of
 
@@ -76,7 +76,7 @@ def outlook_of(row: Session) -> Outlook:
 
 def _last_prompt(row: Session) -> int | None:
     try:
-        calls = convert.load_head(row).calls
-    except convert.Outdated:
+        calls = loading.load_head(row).calls
+    except loading.Outdated:
         return None
     return next((call.prompt_tokens for call in reversed(calls) if call.prompt_tokens is not None), None)

@@ -15,7 +15,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from guard_core.facts.searchable import text_of
 from inspector.models import Event, Payload, Project, Session, SummaryText
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.contents import Content
 from inspector.storage.query_words import Query
 from inspector.storage.text_index import IndexedText, TextPlace, text_index
@@ -154,11 +154,11 @@ def _rows(session: Session, start: int, stop: int) -> Iterator[tuple[int, str]]:
     log = Event.objects.in_session(session).order_by("seq").values_list("id", "payload__body")
     for first in range(start, stop, FETCHED):
         for row_id, body in list(log.filter(seq__gte=first, seq__lt=min(stop, first + FETCHED))):
-            yield row_id, text_of(convert.load_content(body).parts)
+            yield row_id, text_of(loading.load_content(body).parts)
 
 
 def contents(places: list[TextPlace]) -> dict[bytes, Content]:
     """The messages of hits, by the key of the payload."""
     wanted = {place.payload_id for place in places}
     bodies = Payload.objects.filter(sha256__in=wanted).values_list("sha256", "body")
-    return {bytes(key): convert.load_content(body) for key, body in bodies}
+    return {bytes(key): loading.load_content(body) for key, body in bodies}

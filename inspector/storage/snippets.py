@@ -12,7 +12,7 @@ from guard_core.facts.lanes import Snippet, places_of
 from guard_core.facts.texts import has_unspaced
 from guard_core.ledger import Ints
 from inspector.models import Session
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.query_words import Query, QueryTerm, words_of
 from inspector.storage.text_index import text_index
@@ -72,7 +72,7 @@ def _occurs_before(row: Session, snippet: Snippet, phrase: Query, event: int) ->
     while limit <= MOST_PLACES:
         candidates = [place.seq for place in text_index().in_session(phrase, row, start, limit)]
         asked = [seq for seq in candidates if seq < event]
-        if asked and len(places_of((snippet,), convert.load_messages(row, asked))[0]):
+        if asked and len(places_of((snippet,), loading.load_messages(row, asked))[0]):
             return True
         if len(asked) < limit:
             return False
@@ -98,7 +98,7 @@ def _read(row: Session, size: int, snippets: Sequence[Snippet]) -> Sequence[Ints
     """The places of snippets that the index cannot look up: by reading all texts, unless they are too many."""
     if not snippets or size > READ_BYTES:
         return [None] * len(snippets)
-    return places_of(snippets, enumerate(convert.stored_events(row)))
+    return places_of(snippets, enumerate(loading.stored_events(row)))
 
 
 def _phrase(text: str) -> Query | None:
@@ -121,7 +121,7 @@ def _verified(
     wanted = [snippets[number] for number in numbers]
     asked = sorted({event for number in numbers for event in candidates[number] or ()})
     parts = [
-        places_of(wanted, convert.load_messages(row, asked[first : first + AT_ONCE]))
+        places_of(wanted, loading.load_messages(row, asked[first : first + AT_ONCE]))
         for first in range(0, len(asked), AT_ONCE)
     ]
     empty = np.zeros(0, dtype=np.int64)

@@ -1,7 +1,7 @@
 """Texts on their way into the database: each stored once, compressed; events numbered; words indexed.
 
 A session that is stored for the first time has a row from the beginning, which no page shows: its events, their texts
-and the words of the text search come in short transactions, each of them whole, and `convert.store_session` puts the
+and the words of the text search come in short transactions, each of them whole, and `storing.store_session` puts the
 session on the list in the end. What is left of an import that ended otherwise is a row like that of a deleted session,
 and `deleting.purge_unfinished` takes it away.
 """

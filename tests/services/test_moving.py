@@ -24,7 +24,7 @@ DIGESTS = """
 import django, hashlib; django.setup()
 from guard_core.packing import encode
 from inspector.replays.analysis import analyse
-from inspector.storage.convert import load_session
+from inspector.storage.loading import load_session
 from inspector.models import Session
 from inspector.replays.choice import Choice
 for row in Session.unscoped.order_by("pk"):

@@ -11,7 +11,7 @@ from django.utils import timezone
 from inspector.models import Account, ApiKey, Comment, Session
 from inspector.models.accounts import LONGEST_NAME
 from inspector.pages.shared.comments import COMPACTION, LONGEST_TEXT, PART, CommentPlace
-from inspector.storage import convert
+from inspector.storage import loading
 
 MOST_COMMENTS = 1_000  # of a session
 MOST_REPLIES = 50  # in a thread
@@ -153,7 +153,7 @@ def resolve(thread: Comment, by: str, *, is_resolved: bool) -> None:
 def check_place(session: Session, place: CommentPlace) -> None:
     """Raises Missing for a place that the session does not have."""
     if place.kind == PART:
-        event = convert.load_some_events(session, [place.number]).get(place.number)
+        event = loading.load_some_events(session, [place.number]).get(place.number)
         if event is None:
             raise Missing(f"There is no message {place.number + 1:,}: the session has {session.events:,}.")
         if place.part >= len(event.parts):

@@ -26,7 +26,7 @@ from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.parts import visible
 from inspector.pages.shared.requests import REPEATED
 from inspector.pages.shared.snippets import instructions_of, search_for
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.snippets import occur_before
 
 ROWS = 20  # of the table; the page of facts has all
@@ -49,7 +49,7 @@ def changes_of(page: Frame, item: PageCompaction) -> FactChanges:
     """What a compaction did to instructions and open work."""
     ledger, requests = page.analysis.ledger, last_requests(page.analysis.ledger, item.at)
     wanted = [*todo_events(ledger, item.at).tolist(), *requests]
-    open_now = open_work(convert.load_messages(page.row, wanted), item.at, requests)
+    open_now = open_work(loading.load_messages(page.row, wanted), item.at, requests)
     stated = (snippet for snippet in instructions_of(page.row, page.analysis) if snippet.event < item.at)
     said = [snippet for snippet in stated if not 0 <= snippet.withdrawn_by < item.at]
     search = search_for(page.row, page.analysis, item.side, (*open_now, *said))

@@ -40,7 +40,7 @@ from inspector.pages.shared.numbers import (
     tokens,
 )
 from inspector.pages.shared.parts import piece
-from inspector.storage import convert
+from inspector.storage import loading
 
 SHOWN_TEXT = 6_000  # characters of a summary or a prompt; the rest on request
 WHOLE_TEXT = 400_000  # characters that one page ever shows
@@ -267,7 +267,7 @@ def _messages(page: Frame, view: View) -> list[Event]:
     """The messages of a view, with the texts of just its own events."""
     rows = requests.rows_of(view, 0, content_count(view))
     wanted = sorted({row.event for row in rows if row.event is not None and row.message is None})
-    events = convert.load_some_events(page.row, wanted)
+    events = loading.load_some_events(page.row, wanted)
     picked = [row.message or events.get(row.event if row.event is not None else -1) for row in rows]
     return [event for event in picked if event is not None]
 
@@ -301,7 +301,7 @@ def _rows(page: Frame, item: PageCompaction) -> dict[str, Any]:
     chosen = np.flatnonzero(states == show if show else states != "")
     start = message_index(number(page.request, "from", 1, 1, max(1, len(chosen))))
     shown = chosen[start : start + presenter.PAGE]
-    events = convert.load_some_events(page.row, [int(seq) for seq in shown])
+    events = loading.load_some_events(page.row, [int(seq) for seq in shown])
     rows = [_row(page, item, int(seq), events, str(states[seq]), int(bits[seq])) for seq in shown]
     return {
         "rows": rows if start or show else [*_inserted_rows(page, item), *rows],

@@ -16,7 +16,7 @@ from guard_core.ledger import Ints
 from guard_core.outcomes.sent import SentRequests
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.parts import visible
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.byte_cache import ByteCache
 
 CACHE_BYTES = 20_000_000  # of 50,000 steps about 8 MB
@@ -54,7 +54,7 @@ def _prepare(page: Frame) -> Prepared:
         sent = SentRequests.recorded(analysis.facts)
     filling = ContextFilling.of(sent)
     uses = tool_uses(filling)
-    events = convert.load_some_events(page.row, sorted({use.example[0] for use in uses}))
+    events = loading.load_some_events(page.row, sorted({use.example[0] for use in uses}))
     names = {use.tool: _name(events.get(use.example[0]), use.example[1]) for use in uses}
     peaks = len(analysis.data.side(page.side).compactions) > DENSE
     counts = sent.tokens.astype(np.float64)

@@ -33,7 +33,7 @@ from inspector.pages.shared.numbers import (
     tokens,
 )
 from inspector.pages.shared.parts import visible
-from inspector.storage import convert
+from inspector.storage import loading
 
 WIDTH, HEIGHT = 1000, 240  # units of the chart, which is stretched to the page
 TICK = 8  # units: the length of a compaction's mark where there are many
@@ -462,7 +462,7 @@ def _compaction(page: Frame, at: int) -> dict[str, str]:
 def repeats(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
     """The results that the request holds twice, and reads of files that were edited since."""
     held = held_results(value.filling, at)
-    events = convert.load_some_events(page.row, needed_events(value.filling, held))
+    events = loading.load_some_events(page.row, needed_events(value.filling, held))
     result = repeats_at(value.filling, held, events)
     doubles = sorted(result.repeats, key=lambda item: -item.tokens)[:SHOWN_REPEATS]
     stale = sorted(result.stale, key=lambda item: -item.tokens)[:SHOWN_REPEATS]

@@ -13,7 +13,7 @@ from guard_core.redaction import Redactor, redacted_session
 from inspector.models import Session
 from inspector.pages.shared.attachments import attachment
 from inspector.pages.shared.project import project_of
-from inspector.storage import convert
+from inspector.storage import loading, storing
 
 # Messages of a session that is written in a request; a longer one is exported by the command. Ours: about a second of
 # one core, of which the search for secrets takes half a millisecond a message.
@@ -30,8 +30,8 @@ def session_export(request: HttpRequest, session_id: UUID) -> HttpResponse:
     if row.events > most:
         context = {"session": row, "redacts": redacts, "most": most}
         return render(request, "inspector/export/long.html", context, status=413)
-    convert.ensure_current(row)
-    session = convert.load_session(row)
+    storing.ensure_current(row)
+    session = loading.load_session(row)
     if redacts:
         session = redacted_session(session, Redactor())
     body = b"".join(native.write_all([session]))

@@ -10,7 +10,7 @@ from guard_core.facts.proposals import details, events_to_read
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.snippets import instructions_of, search_for
 from inspector.replays.analysis import StoredFacts
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.byte_cache import ByteCache
 
 CACHE_BYTES = 2_000_000
@@ -54,7 +54,7 @@ def _follow(page: Frame, show: str) -> ListedLanes:
     if show == INSTRUCTIONS:
         snippets = instructions_of(page.row, page.analysis)
     else:
-        snippets = details(convert.load_messages(page.row, events_to_read(page.analysis.ledger).tolist()))
+        snippets = details(loading.load_messages(page.row, events_to_read(page.analysis.ledger).tolist()))
     lanes, left_out = lanes_of(page, snippets)
     return ListedLanes(worst_first(lanes), left_out, page.analysis.facts)
 

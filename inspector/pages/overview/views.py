@@ -30,7 +30,7 @@ from inspector.pages.shared.htmx import GROWN, render_part, wants_part
 from inspector.pages.shared.numbers import step_number
 from inspector.pages.window.views import window_context
 from inspector.replays.choice import NAMES, form, plain
-from inspector.storage import convert
+from inspector.storage import loading
 
 SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
 
@@ -82,7 +82,7 @@ def _overview(page: Frame) -> dict[str, Any]:
     name = page.choice.words()
     recorded = {str(item.evidence.value) for item in analysis.head.compactions}
     if not page.count:
-        load = partial(convert.load_events, row)
+        load = partial(loading.load_events, row)
         return {
             "errors": page.errors,
             "verdict": "",
@@ -139,7 +139,7 @@ def _facts(page: Frame) -> dict[str, Any]:
     return {
         "read_again": reread.offer(row, page.reading),
         "facts": presenter.facts(
-            analysis.facts, convert.window_in_use(row), page.format_label, row, analysis.window.value
+            analysis.facts, loading.window_in_use(row), page.format_label, row, analysis.window.value
         ),
         "missing": presenter.missing(analysis.facts),
         **window_context(page),

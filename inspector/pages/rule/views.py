@@ -26,7 +26,7 @@ from inspector.pages.shared import stated_windows as windows
 from inspector.pages.shared.paging import Pager, pager
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import sentence
-from inspector.storage import convert, explanations
+from inspector.storage import explanations, loading
 
 ROWS = 20  # of one table: with three tables less than half of the elements that a page may have
 
@@ -85,7 +85,7 @@ def session_rule_settings(request: HttpRequest, session_id: UUID) -> HttpRespons
     What the rule cannot read comes back in the address of the page, which says beside the field what is wrong.
     """
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
-    agent = agent_of(convert.load_head(row))
+    agent = agent_of(loading.load_head(row))
     if agent is None:
         return _to(row, {})
     values = present.typed(request.POST, present.PREFIX)

@@ -15,7 +15,7 @@ from inspector.models import Session
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import compaction_number, message_number, step_number
 from inspector.pages.shared.parts import in_order, role_of, visible
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.query_words import Query, snippet
 from inspector.storage.search import Found, SummaryPlace, contents
 from inspector.storage.text_index import TextPlace
@@ -63,15 +63,15 @@ def hits(session: Session, places: list[TextPlace], query: Query) -> list[dict[s
 def _steps_at(session: Session) -> Any:
     """Where the request of each step ends in the log; None while the columns of an older session are made again."""
     try:
-        return convert.load_ledger(session).steps["at"]
-    except convert.Outdated:
+        return loading.load_ledger(session).steps["at"]
+    except loading.Outdated:
         return None
 
 
 def summaries(session: Session, places: Sequence[SummaryPlace], query: Query) -> list[dict[str, Any]]:
     """Each hit in a recorded summary, with the compaction that wrote it."""
     rows = []
-    events = convert.load_inserted(session, [(place.compaction, place.message) for place in places])
+    events = loading.load_inserted(session, [(place.compaction, place.message) for place in places])
     for place, event in zip(places, events, strict=True):
         number = compaction_number(place.compaction)
         rows.append(

@@ -19,7 +19,7 @@ from inspector.pages.shared.parts import in_order
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import ReplayUnderWay
 from inspector.replays.processes import ProcessState
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage import search as searching
 from inspector.storage.query_words import Query, parse
 from inspector.storage.text_index import COUNT_UP_TO
@@ -81,7 +81,7 @@ def _around(request: HttpRequest, pk: UUID, query: Query, *, has_matches: bool) 
     try:
         page = frame(request, pk)
         return {**present.tabs(page), **(present.marks(page, query) if has_matches else {})}
-    except convert.Outdated:
+    except loading.Outdated:
         return {}
     except ReplayUnderWay as under_way:
         if under_way.replay.state is ProcessState.READY:

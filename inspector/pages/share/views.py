@@ -22,7 +22,7 @@ from inspector.pages.shared.project import project_of
 from inspector.pages.shared.reports import report_answer
 from inspector.pages.shared.share_fields import LIFETIME_WORDS
 from inspector.sharing import making, publishing
-from inspector.storage import convert, explanations
+from inspector.storage import explanations, loading
 
 SHOWN = 100  # shares in the list
 SHOWN_ENTRIES = 300  # values in the review; kinds hold all
@@ -69,7 +69,7 @@ def share_new(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def _options(page: Frame) -> tuple[dict[str, Any], int]:
     """What the report is made with by the address, and how many compactions its last side has."""
     choice, row = page.choice, page.row
-    window = convert.window_in_use(row)
+    window = loading.window_in_use(row)
     stated = int(choice.window) if choice.window else window.value if window.source is Provenance.USER else None
     replayed = choice.changed and bool(page.count)
     return {

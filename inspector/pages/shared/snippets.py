@@ -11,7 +11,7 @@ from guard_core.facts.proposals import events_to_read, instructions
 from guard_core.outcomes.sent import SentRequests
 from inspector.models import Session
 from inspector.replays.analysis import Analysis, StoredFacts
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.snippets import places
 
@@ -31,7 +31,7 @@ def instructions_of(row: Session, analysis: Analysis) -> tuple[Snippet, ...]:
     """The instructions of a session, looked for once: those of 1,000 messages take half a second of a processor."""
 
     def find() -> _Instructions:
-        events = convert.load_messages(row, events_to_read(analysis.ledger).tolist())
+        events = loading.load_messages(row, events_to_read(analysis.ledger).tolist())
         return _Instructions(instructions(analysis.head, events), analysis.facts)
 
     return _cache.get(id(analysis.facts), find).snippets
@@ -51,6 +51,6 @@ def search_for(row: Session, analysis: Analysis, side: str, snippets: Sequence[S
     )
 
     def message(event: int) -> Event:
-        return dict(convert.load_messages(row, [event]))[event]
+        return dict(loading.load_messages(row, [event]))[event]
 
     return Search(sent, tuple(snippet for snippet, _ in followed), tuple(events for _, events in followed), message)

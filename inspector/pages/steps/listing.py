@@ -12,7 +12,7 @@ from inspector.pages.shared import parts
 from inspector.pages.shared.numbers import step_index, step_number
 from inspector.pages.steps import presenter
 from inspector.pages.steps.addresses import marked
-from inspector.storage import convert
+from inspector.storage import loading
 
 
 def rows_around(page: Frame, around: int | None = None, start: int = 0) -> dict[str, Any]:
@@ -75,6 +75,6 @@ def _names(page: Frame, steps: Ints) -> dict[int, str]:
     columns = page.analysis.ledger.steps
     begins = np.diff(columns["turn"], prepend=-2) > 0
     chosen = np.where(begins & (columns["user_event"] >= 0), columns["user_event"], columns["response"])[steps]
-    events = convert.load_some_events(page.row, sorted({int(seq) for seq in chosen if seq >= 0}))
+    events = loading.load_some_events(page.row, sorted({int(seq) for seq in chosen if seq >= 0}))
     named = {step: events.get(int(seq)) for step, seq in zip(steps.tolist(), chosen, strict=True)}
     return {step: parts.summary_line(event) if event else "no answer recorded" for step, event in named.items()}

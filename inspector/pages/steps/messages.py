@@ -18,7 +18,7 @@ from inspector.pages.shared.numbers import counted, message_index, message_numbe
 from inspector.pages.shared.requests import PAGE, MessageRow
 from inspector.pages.steps.addresses import marked
 from inspector.pages.steps.reading import RAW
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.estimates import load_counts
 
 SHOWN_TOOLS = 40
@@ -79,7 +79,7 @@ def _seen(page: Frame, view: View, at: int) -> list[range]:
 
 
 def _presented(page: Frame, rows: list[MessageRow], at: int) -> list[dict[str, Any]]:
-    events = convert.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
+    events = loading.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
     counts = load_counts(page.row)
     return [_message(page, row, events, at, counts) for row in rows]
 

@@ -29,7 +29,7 @@ from inspector.pages.steps.listing import filter_links, rows_around
 from inspector.pages.steps.messages import messages, sent_view
 from inspector.pages.steps.reading import reader
 from inspector.pages.steps.step import one_step
-from inspector.storage import convert
+from inspector.storage import loading
 
 SELECTION_ENCODING = "o200k_base"  # as the tokenizer counts beside the messages
 LONGEST_SELECTION = 200_000  # characters that are counted within the request
@@ -116,7 +116,7 @@ def message_part(request: HttpRequest, session_id: UUID, message: int, part: int
     """A part of a message, both counted from 1: in the reader, or the next piece of a long one."""
     page, seq, index = frame(request, session_id), message_index(message), part_index(part)
     known = 0 <= seq < page.row.events  # a larger number may be one that no database takes
-    event = convert.load_some_events(page.row, [seq]).get(seq) if known else None
+    event = loading.load_some_events(page.row, [seq]).get(seq) if known else None
     if event is None or not 0 <= index < len(event.parts):
         raise Http404("There is no such part.")
     path = reverse("message_part", args=[page.row.pk, message, part])

@@ -30,7 +30,7 @@ from inspector.pages.sweep.question import Question
 from inspector.replays.analysis import facts_of, window_of
 from inspector.replays.choice import Choice
 from inspector.replays.comparing import rules_of
-from inspector.storage import convert, deleting
+from inspector.storage import deleting, storing
 from inspector.storage.byte_cache import ByteCache
 
 LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
@@ -221,7 +221,7 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
     if session is None:
         raise _Gone("The session was deleted before it was replayed.")
     question = question_of(row.sweep)
-    convert.ensure_current(session)
+    storing.ensure_current(session)
     facts = facts_of(session)
     base = question.window or window_of(session, Choice()).value
     points = question.points

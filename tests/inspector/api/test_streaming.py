@@ -18,7 +18,7 @@ from inspector.ingest import live
 from inspector.ingest.uploads import drop_unused
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import Project, PurgedStream, Recording, Session, Stream, StreamBatch, default_project
-from inspector.storage import convert, deleting
+from inspector.storage import deleting, loading
 from inspector.streams.messages import from_json
 from tests.big_sessions import big_session
 from tests.inspector.streamed import lines_of, send
@@ -50,8 +50,8 @@ def test_a_streamed_session_equals_the_uploaded_one_whatever_the_batches(client,
     bring(native.write(agent_session))
     uploaded = Session.unscoped.exclude(pk=streamed.pk).get()
     streamed.refresh_from_db()
-    assert native.digest(convert.load_session(streamed)) == native.digest(convert.load_session(uploaded))
-    assert convert.load_ledger(streamed).to_bytes() == convert.load_ledger(uploaded).to_bytes()
+    assert native.digest(loading.load_session(streamed)) == native.digest(loading.load_session(uploaded))
+    assert loading.load_ledger(streamed).to_bytes() == loading.load_ledger(uploaded).to_bytes()
     assert [getattr(streamed, name) for name in ASSESSED] == [getattr(uploaded, name) for name in ASSESSED]
 
 
@@ -65,7 +65,7 @@ def test_the_lines_of_a_stream_can_be_downloaded_and_imported(client, lines, bri
     assert [msgspec.json.decode(line) for line in body.splitlines()] == lines
     assert bring(body).state == "done"
     imported = Session.unscoped.exclude(pk=streamed.pk).get()
-    assert native.digest(convert.load_session(streamed)) == native.digest(convert.load_session(imported))
+    assert native.digest(loading.load_session(streamed)) == native.digest(loading.load_session(imported))
 
 
 def test_compactions_that_come_late_are_in_the_session_as_if_it_were_uploaded(client):
@@ -75,7 +75,7 @@ def test_compactions_that_come_late_are_in_the_session_as_if_it_were_uploaded(cl
         assert send(client, "a", first, lines[first : first + 50]).status_code == 200
     row = Session.unscoped.get()
     assert row.compactions == len(whole.compactions) > 0
-    assert native.digest(convert.load_session(row)) == native.digest(whole)
+    assert native.digest(loading.load_session(row)) == native.digest(whole)
 
 
 def test_a_repeat_is_acknowledged_and_changes_nothing(client, lines):
@@ -144,7 +144,7 @@ def test_an_integer_beyond_64_bits_in_a_stream_is_kept_as_text(client, lines, br
     assert send(client, "a", 0, [lines[0], wide]).status_code == 200
     assert send(client, "a", 1, [wide, next_one]).json()["repeated"] == 1
     row = Session.unscoped.get()
-    first, second = convert.load_events(row, 0, 2)
+    first, second = loading.load_events(row, 0, 2)
     assert (first.parts[0].arguments, second.parts[0].text) == ({"sums": [str(number), 7]}, "and then")
     answer = client.get(f"/recordings/{row.recording_id}/raw")
     assert bring(b"".join(answer.streaming_content)).state == "done"

@@ -17,7 +17,7 @@ from inspector.ingest.importing import run_import
 from inspector.models import Import, Recording, Session, SpanBatch, SpanPlace
 from inspector.models.projects import default_project
 from inspector.storage import deleting
-from inspector.storage.convert import load_events
+from inspector.storage.loading import load_events
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 

@@ -10,7 +10,7 @@ from inspector.ingest import growth, importing, submitting, uploads
 from inspector.ingest.continuation import Continuation
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.models import Import, Project, Session, SessionChunk, default_project
-from inspector.storage import convert
+from inspector.storage import loading
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 LONG, LONGER = 1_100, 1_110  # turns
@@ -58,8 +58,8 @@ def test_what_is_new_is_appended_and_the_session_is_the_one_stored_at_once():
     assert changed == {("events", 1), ("marks", 1), ("calls", 0), ("head calls", 0)}
     at_once = upload(chat(LONGER), another())
     assert at_once.pk != grown.pk
-    assert convert.load_session(grown) == convert.load_session(at_once)
-    assert convert.load_ledger(grown).to_bytes() == convert.load_ledger(at_once).to_bytes()
+    assert loading.load_session(grown) == loading.load_session(at_once)
+    assert loading.load_ledger(grown).to_bytes() == loading.load_ledger(at_once).to_bytes()
     assert chunk_digests(grown) == chunk_digests(at_once)
     assert values(grown, COLUMNS) == values(at_once, COLUMNS)
 
@@ -94,7 +94,7 @@ def test_a_session_whose_last_answer_has_changed_is_counted_as_a_whole():
     changed = upload(chat(LONG, last=" and more") + chat(1))
     assert changed.is_assessed
     at_once = upload(chat(LONG, last=" and more") + chat(1), another())
-    assert convert.load_session(changed) == convert.load_session(at_once)
+    assert loading.load_session(changed) == loading.load_session(at_once)
     assert values(changed, (*COLUMNS, *ASSESSED)) == values(at_once, (*COLUMNS, *ASSESSED))
 
 
@@ -107,7 +107,7 @@ def test_a_session_that_has_grown_by_much_is_counted_as_a_whole():
 
 def test_nothing_is_appended_to_a_session_that_has_changed_since_it_was_compared():
     row = upload(chat(LONG))
-    stored = convert.load_head(row)
+    stored = loading.load_head(row)
     added = growth.Added(row, stored, [], ())
     Session.unscoped.filter(pk=row.pk).update(revision=row.revision + 1)
     assert Continuation(row.recording).append(0, added, stored) is None

@@ -13,8 +13,8 @@ from inspector.jobs import indexing
 from inspector.models import Recording, Session, default_project
 from inspector.pages.library import tagging
 from inspector.storage import search
-from inspector.storage.convert import load_ledger, load_session
 from inspector.storage.counts import session_counts
+from inspector.storage.loading import load_ledger, load_session
 from inspector.storage.query_words import parse
 from tests.builders import model, session, user
 

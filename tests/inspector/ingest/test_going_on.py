@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from inspector.ingest import continuation, importing, submitting
 from inspector.models import Event, Payload, Session, default_project
-from inspector.storage import convert, deleting, texts
+from inspector.storage import deleting, loading, texts
 from inspector.storage.assessment import assess
 from tests.inspector.ingest.test_rewritten_files import answer, claude, export, question, words_of
 from tests.recordings.seeds import SEEDS, database
@@ -225,7 +225,7 @@ def test_the_beginning_is_that_of_the_longer_file(bring):
     bring(old + b"".join(json.dumps(line).encode() + b"\n" for line in later), "a.jsonl")
     row = Session.unscoped.get()
     assert row.started_at is not None
-    assert row.started_at.timestamp() == convert.load_head(row).started_at
+    assert row.started_at.timestamp() == loading.load_head(row).started_at
 
 
 def test_a_deleted_session_comes_back_with_another_window(bring):

@@ -20,7 +20,7 @@ from inspector.ingest.uploads import receive
 from inspector.jobs import recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
 from inspector.models import Event, Import, Payload, Recording, Session, default_project
-from inspector.storage.convert import load_ledger, load_session
+from inspector.storage.loading import load_ledger, load_session
 from tests.guard_core.outcomes.cast import counted
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from inspector.ingest.reading import reader
 from inspector.ingest.reading.messages import EventBatch
 from inspector.ingest.submitting import ImportReport, cancel_import
 from inspector.models import Import, Payload, Recording, Session, default_project
-from inspector.storage import convert, deleting, search, texts
+from inspector.storage import deleting, loading, search, texts
 from inspector.storage.query_words import parse
 from tests.recordings.seeds import SEEDS
 
@@ -225,7 +225,7 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
     assert (job.state, len(stored)) == ("done", 1)
     assert stored[0] > 500
     row = Session.unscoped.get(deleted=None)
-    assert convert.load_session(row).events == recordings.read(content).sessions[0].events
+    assert loading.load_session(row).events == recordings.read(content).sessions[0].events
     assert (row.events, row.indexed) == (2 * (back_to + 50),) * 2
     counts = {number: search.count(parse(f'"word{number}"'), row) for number in (3, back_to, 1_400, 1_500, 1_549)}
     assert counts == {3: 2 * (back_to > 3), back_to: 0, 1_400: 0, 1_500: 2, 1_549: 2}
@@ -245,7 +245,7 @@ def test_a_long_session_that_has_grown_is_extended(bring):
     assert bring(content, pace=AS_LONG).state == "done"
     session = Session.unscoped.get()
     assert session.pk == first.pk
-    assert convert.load_session(session).events == recordings.read(content).sessions[0].events
+    assert loading.load_session(session).events == recordings.read(content).sessions[0].events
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ from inspector.jobs import indexing
 from inspector.models import Event, Payload, Recording, Session, default_project
 from inspector.pages.gallery import runs
 from inspector.pages.library import tagging
-from inspector.storage import convert, deleting, search
+from inspector.storage import deleting, loading, search
 from inspector.storage.query_words import parse
 from tests.recordings.seeds import database
 
@@ -62,7 +62,7 @@ def library(**turns: int) -> bytes:
 
 
 def words_of(row: Session) -> list[str]:
-    return [event.parts[0].text for event in convert.load_session(row).events]
+    return [event.parts[0].text for event in loading.load_session(row).events]
 
 
 def chats(turns: int, *names: str) -> bytes:

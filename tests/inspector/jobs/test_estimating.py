@@ -15,7 +15,7 @@ from guard_core.tokens import tokenizer
 from inspector.jobs import estimating, kinds, queue
 from inspector.jobs.slices import NOBODY
 from inspector.models import Estimate, Payload, Session, TextCount, default_project
-from inspector.storage import convert, deleting, estimates
+from inspector.storage import deleting, estimates, loading
 from inspector.storage.appending import append
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored, stored_sample
@@ -55,7 +55,7 @@ def test_the_counts_are_those_of_the_tokenizer(bring, recording, agent_session):
     row = Session.unscoped.get()
     counts = estimates.load_counts(row)
     for column, encoding in estimating.ENCODINGS.items():
-        assert counts[column].tolist() == tokenizer.count_events(convert.load_events(row, 0, 99), encoding).tolist()
+        assert counts[column].tolist() == tokenizer.count_events(loading.load_events(row, 0, 99), encoding).tolist()
 
 
 def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
@@ -71,10 +71,10 @@ def test_a_text_of_two_sessions_is_counted_once(monkeypatch):
 @pytest.mark.once
 def test_the_errors_are_those_that_the_engine_measures(coding):
     finish()
-    estimated, ledger = estimates.load_result(coding), convert.load_ledger(coding)
+    estimated, ledger = estimates.load_result(coding), loading.load_ledger(coding)
     assert estimated.forecast == forecast(ledger)
     assert estimated.interpolated == interpolate(ledger).overall
-    assert estimated.estimators == compare(convert.load_session(coding), ledger)
+    assert estimated.estimators == compare(loading.load_session(coding), ledger)
     assert estimated.weighed["o200k_base"].calls == estimated.interpolated.calls
     assert estimated.points.recorded == [int(ledger.steps["prompt_tokens"][step]) for step in estimated.points.steps]
 

@@ -18,8 +18,8 @@ from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows.window_evidence import judge_session
 from inspector.models import Recording, default_project
 from inspector.models import Session as Row
-from inspector.storage.convert import store_session
 from inspector.storage.counts import session_counts
+from inspector.storage.storing import store_session
 from tests.builders import bundled
 
 LONG = Path(__file__).parents[3] / "../shared/samples/claude-code/long-2-compactions.jsonl"

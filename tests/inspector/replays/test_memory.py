@@ -15,14 +15,14 @@ from inspector.models import Session
 from inspector.pages.context import prepared
 from inspector.replays import analysis
 from inspector.replays.choice import Choice
-from inspector.storage import byte_cache, convert
+from inspector.storage import byte_cache, loading
 from tests.inspector.pages.conftest import stored
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 STEPS = 2_000
 PAGES = ("", "steps?at=1000", "context?at=1000", "rule")  # other settings make room: CACHE_BYTES hold one long session
-CACHES = (convert._cache, analysis._cache, analysis._facts, prepared._cache)
+CACHES = (loading._cache, analysis._cache, analysis._facts, prepared._cache)
 # Of a session of 50,000 steps at most 70 MB by the caches' own count, which is above what is really held.
 MOST_BYTES_A_STEP = 70_000_000 // 50_000
 FIXED = 2_300_000  # bytes: places and calls of a chunk or two, and what is counted for any session

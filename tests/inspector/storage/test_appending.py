@@ -10,7 +10,7 @@ from guard_core.estimation.grown import extended
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
 from inspector.models import Session, SessionChunk
-from inspector.storage import chunks, convert
+from inspector.storage import chunks, loading, storing
 from inspector.storage.appending import append
 from inspector.storage.assessment import assess
 from tests.builders import user
@@ -40,8 +40,8 @@ def test_an_appended_session_is_the_one_stored_at_once(start):
     middle = min(start + 30, len(whole.events))
     append_from(row, start, middle)
     append_from(row, middle, len(whole.events))
-    assert convert.load_ledger(row).to_bytes() == convert.load_ledger(at_once).to_bytes()
-    assert convert.load_session(row) == whole
+    assert loading.load_ledger(row).to_bytes() == loading.load_ledger(at_once).to_bytes()
+    assert loading.load_session(row) == whole
     assert digests(row) == digests(at_once)
     assert [getattr(row, name) for name in (*COUNTS, *SUMS)] == [getattr(at_once, name) for name in (*COUNTS, *SUMS)]
 
@@ -59,12 +59,12 @@ def test_its_attribution_is_extended_and_learnt_again_after_a_tenth():
     row = stored(short)
     learnt = attribute(Ledger.of(short))
     append_from(row, 2_000, 2_100)
-    assert convert.load_attribution(row).to_bytes() == extended(learnt, convert.load_ledger(row)).to_bytes()
-    convert.ensure_current(row)
-    assert convert.load_attribution(row).fitted_events == 2_000
+    assert loading.load_attribution(row).to_bytes() == extended(learnt, loading.load_ledger(row)).to_bytes()
+    storing.ensure_current(row)
+    assert loading.load_attribution(row).fitted_events == 2_000
     append_from(row, 2_100, 2_300)
-    convert.ensure_current(row)
-    assert convert.load_attribution(row).to_bytes() == attribute(convert.load_ledger(row)).to_bytes()
+    storing.ensure_current(row)
+    assert loading.load_attribution(row).to_bytes() == attribute(loading.load_ledger(row)).to_bytes()
 
 
 @pytest.mark.parametrize("start", [3, 400])  # too little to learn from, and enough
@@ -74,8 +74,8 @@ def test_a_call_that_comes_after_its_answer_is_attributed(client, start):
     row = stored(last)
     append(row, (), short.calls[-1:])
     row.refresh_from_db()
-    attribution = convert.load_attribution(row)
-    assert len(attribution.residual) == convert.load_ledger(row).step_count == len(short.calls)
+    attribution = loading.load_attribution(row)
+    assert len(attribution.residual) == loading.load_ledger(row).step_count == len(short.calls)
     assert client.get(reverse("session_overview", args=[row.pk])).status_code == 200
 
 
@@ -94,7 +94,7 @@ def test_a_session_that_an_older_version_stored_is_put_into_chunks_first():
     row = stored(short)
     before_chunks(row, short)
     append_from(row, 100, 120)
-    assert convert.load_session(row) == beginning(whole, 120)
+    assert loading.load_session(row) == beginning(whole, 120)
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,16 @@ def test_a_damaged_chunk_stops_it_and_nothing_is_stored():
     with pytest.raises(GuardError, match="import the session again"):
         append(row, [user("more")])
     assert Session.unscoped.get(pk=row.pk).events == 40
-    assert msgspec.to_builtins(convert.load_head(row).calls)
+    assert msgspec.to_builtins(loading.load_head(row).calls)
 
 
 def test_what_is_read_of_a_session_that_grows_meanwhile_is_of_one_moment():
     row = stored(beginning(whole, 40))
     asked = Session.unscoped.get()
-    convert.forget(row)
-    head = convert.load_head(asked)
+    loading.forget(row)
+    head = loading.load_head(asked)
     append_from(row, 40, 60)
-    ledger, attribution = convert.load_ledger(asked), convert.load_attribution(asked)
+    ledger, attribution = loading.load_ledger(asked), loading.load_attribution(asked)
     assert (ledger.step_count, len(attribution.tokens)) == (len(head.calls), ledger.event_count)
-    grown = convert.load_ledger(row)
-    assert len(convert.load_attribution(row).tokens) == grown.event_count > ledger.event_count
+    grown = loading.load_ledger(row)
+    assert len(loading.load_attribution(row).tokens) == grown.event_count > ledger.event_count

@@ -13,7 +13,7 @@ from guard_core.packing import encode
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 from inspector.models import Session as Row
 from inspector.models import SessionChunk, SessionData
-from inspector.storage import chunks, convert
+from inspector.storage import chunks, loading, storing
 from inspector.storage.compression import compressed
 from inspector.storage.texts import Marks
 from tests.builders import bundled, model, tool_call, tool_result, user
@@ -55,7 +55,7 @@ def extend(row, value: Session, kept: int):
     ledger = Ledger.of(value)
     counts = {"events": ledger.event_count, "calls": ledger.step_count}
     attribution = attribute(ledger)
-    convert.extend_session(row, row.recording, 0, value, ledger, attribution, window=WINDOW, counts=counts, same=kept)
+    storing.extend_session(row, row.recording, 0, value, ledger, attribution, window=WINDOW, counts=counts, same=kept)
     row.refresh_from_db()
 
 
@@ -66,11 +66,11 @@ def digests(row) -> dict[tuple[str, int], bytes]:
 
 def check_is(row, value: Session) -> None:
     """Everything that is stored of a session is that of this one."""
-    convert.forget(row)
+    loading.forget(row)
     ledger = Ledger.of(value)
-    assert convert.load_ledger(row).to_bytes() == ledger.to_bytes()
-    assert convert.load_attribution(row).to_bytes() == attribute(ledger).to_bytes()
-    assert convert.load_session(row) == value
+    assert loading.load_ledger(row).to_bytes() == ledger.to_bytes()
+    assert loading.load_attribution(row).to_bytes() == attribute(ledger).to_bytes()
+    assert loading.load_session(row) == value
 
 
 SIZE = chunks.ROWS
@@ -140,23 +140,23 @@ def test_a_chunk_that_is_missing_is_said_in_a_sentence():
     row = stored(whole)
     SessionChunk.unscoped.filter(session=row, kind="events", number=1).delete()
     with pytest.raises(GuardError, match="import the session again"):
-        convert.load_ledger(row)
+        loading.load_ledger(row)
 
 
 def test_messages_are_read_with_the_places_of_their_own_chunk_alone():
     row = stored(whole)
-    convert.forget(row)
+    loading.forget(row)
     SessionChunk.unscoped.filter(session=row, kind=chunks.MARKS).exclude(number=1).delete()
-    (event,) = convert.load_events(row, SIZE + 5, SIZE + 6)
+    (event,) = loading.load_events(row, SIZE + 5, SIZE + 6)
     assert event == whole.events[SIZE + 5]
     with pytest.raises(GuardError, match="chunk 2 of places of events is missing: import the session again"):
-        convert.load_some_events(row, [2 * SIZE + 1])
+        loading.load_some_events(row, [2 * SIZE + 1])
 
 
 def test_what_is_loaded_of_a_ledger_is_as_narrow_as_its_values():
     row = stored(whole)
-    convert.forget(row)
-    ledger = convert.load_ledger(row)
+    loading.forget(row)
+    ledger = loading.load_ledger(row)
     held = bytes_of(ledger.events) + bytes_of(ledger.parts)
     read = 8 * (len(EVENT_COLUMNS) * len(whole.events) + len(PART_COLUMNS) * len(ledger.parts["event"]))
     assert held < read / 2
@@ -181,7 +181,7 @@ def before_chunks(row, value: Session) -> None:
         lines=compressed(encode(Marks(marks.lines, marks.timestamps, marks.source_ids))),
     )
     SessionChunk.unscoped.filter(session=row).delete()
-    convert.forget(row)
+    loading.forget(row)
 
 
 def test_a_session_that_an_older_version_stored_is_read_and_grows():
@@ -198,7 +198,7 @@ def test_counting_it_again_stores_it_in_chunks():
     short = beginning(whole, 60)
     row = stored(short)
     before_chunks(row, short)
-    convert.recount(row)
+    storing.recount(row)
     assert SessionData.unscoped.get(session=row).in_chunks
     check_is(row, short)
 
@@ -206,6 +206,6 @@ def test_counting_it_again_stores_it_in_chunks():
 def test_compactions_are_in_chunks_too(client):
     value = bundled("long-coding")
     row = stored(value)
-    convert.forget(row)
-    assert convert.load_head(row).compactions == value.compactions
+    loading.forget(row)
+    assert loading.load_head(row).compactions == value.compactions
     assert client.get(reverse("session_overview", args=[row.pk])).status_code == 200

@@ -19,7 +19,7 @@ from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPar
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 from inspector.models import Recording, default_project
-from inspector.storage import convert
+from inspector.storage import loading, storing
 from inspector.storage.appending import append
 from inspector.storage.texts import store_texts
 
@@ -91,13 +91,13 @@ def test_storing_a_session_that_has_grown_writes_a_small_part_of_it():
     )
     value, ledger, attribution = computed(msgspec.structs.replace(whole, events=whole.events[:short], calls=calls))
     with Written() as first:
-        row = convert.store_session(recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger))
+        row = storing.store_session(recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger))
     value, ledger, attribution = computed(whole)
     with Written() as more:
-        row = convert.extend_session(
+        row = storing.extend_session(
             row, recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger), same=short
         )
-    assert convert.load_ledger(row).to_bytes() == ledger.to_bytes()
+    assert loading.load_ledger(row).to_bytes() == ledger.to_bytes()
     print(f"\n{STEPS:,} calls stored: {first.milliseconds:,.0f} ms, {first.bytes:,} bytes written")
     print(f"{MORE} events more: {more.milliseconds:,.1f} ms, {more.bytes:,} bytes written")
     assert more.bytes < first.bytes / 10
@@ -112,7 +112,7 @@ def test_appending_to_a_session_does_not_cost_more_where_it_is_long():
         sha256="1" * 64, name="appended", size=1, format="claude-code"
     )
     value, ledger, attribution = computed(msgspec.structs.replace(whole, events=whole.events[:short], calls=calls))
-    row = convert.store_session(recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger))
+    row = storing.store_session(recording, 0, value, ledger, attribution, window=WINDOW, counts=counts_of(ledger))
     milliseconds = []
     for start in range(short, len(whole.events), MORE):
         stop = start + MORE
@@ -123,4 +123,4 @@ def test_appending_to_a_session_does_not_cost_more_where_it_is_long():
         assert more.bytes < 50_000
     print(f"\n{MORE} events appended: {min(milliseconds):,.1f} ms at best of four times, {more.bytes:,} bytes written")
     row.refresh_from_db()
-    assert convert.load_ledger(row).to_bytes() == Ledger.of(whole).to_bytes()
+    assert loading.load_ledger(row).to_bytes() == Ledger.of(whole).to_bytes()

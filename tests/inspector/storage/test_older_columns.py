@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from inspector.jobs import kinds, queue  # noqa: F401 - the kinds that there are
 from inspector.models import SessionData
-from inspector.storage import convert
+from inspector.storage import loading, storing
 from tests.inspector.pages.conftest import stored_sample
 
 pytestmark = pytest.mark.django_db
@@ -24,24 +24,24 @@ def older():
         columns.pop("agent", None)
         setattr(data, name, zstandard.compress(msgspec.msgpack.encode(columns)))
     data.save()
-    convert.forget(row)
+    loading.forget(row)
     return row
 
 
 def test_an_older_ledger_is_counted_again_and_stored_by_a_job(older):
-    fresh = convert.load_ledger(stored_sample("long-coding", title="fresh"))
-    with pytest.raises(convert.Outdated):
-        convert.load_ledger(older)
+    fresh = loading.load_ledger(stored_sample("long-coding", title="fresh"))
+    with pytest.raises(loading.Outdated):
+        loading.load_ledger(older)
     queue.run("recount_columns", str(older.pk))
-    assert convert.load_ledger(older).to_bytes() == fresh.to_bytes()
-    convert.forget(older)
-    assert convert.load_ledger(older).to_bytes() == fresh.to_bytes()
+    assert loading.load_ledger(older).to_bytes() == fresh.to_bytes()
+    loading.forget(older)
+    assert loading.load_ledger(older).to_bytes() == fresh.to_bytes()
 
 
 def test_an_older_attribution_is_made_again(older):
     fresh = stored_sample("long-coding", title="fresh")
-    convert.ensure_current(older)
-    assert convert.load_attribution(older).to_bytes() == convert.load_attribution(fresh).to_bytes()
+    storing.ensure_current(older)
+    assert loading.load_attribution(older).to_bytes() == loading.load_attribution(fresh).to_bytes()
 
 
 def jobs(row):

@@ -6,7 +6,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from guard_core.facts.lanes import Snippet
-from inspector.storage import convert
+from inspector.storage import loading
 from inspector.storage.search import index_some
 from inspector.storage.snippets import occur_before, places
 from tests.builders import model, session, user
@@ -63,7 +63,7 @@ def test_texts_alone_are_read_to_look_for_one(searched):
 
 
 def test_messages_without_place_and_time_have_all_else_of_them(row):
-    whole = convert.load_some_events(row, [0, 7])
+    whole = loading.load_some_events(row, [0, 7])
     bare = {"source_id": "", "line": None, "timestamp": None}
     expected = [(number, msgspec.structs.replace(event, **bare)) for number, event in whole.items()]
-    assert convert.load_messages(row, [7, 0]) == expected
+    assert loading.load_messages(row, [7, 0]) == expected

@@ -14,7 +14,7 @@ from django_tasks.signals import task_enqueued
 from guard_core.sessions import ModelCall
 from inspector.jobs import kinds, queue
 from inspector.models import Delivery, Session, SessionData, Stream, Webhook, default_project
-from inspector.storage import appending, convert
+from inspector.storage import appending, loading
 from inspector.storage.compression import compressed, decompressed
 from inspector.webhooks import arising, deliveries, signing
 from tests.builders import model, session, user
@@ -208,7 +208,7 @@ def test_a_session_of_an_older_version_is_counted_again_and_looked_at():
     columns = msgspec.msgpack.decode(decompressed(data.ledger))
     data.ledger = compressed(msgspec.msgpack.encode({**columns, "version": 1}))
     data.save()
-    convert.forget(row)
+    loading.forget(row)
     find(row, known=1)
     assert Delivery.unscoped.count() == 1
 

@@ -14,7 +14,7 @@ from guard_core.estimation.forecast import forecast
 from guard_core.estimation.measurement import interpolate
 from inspector.jobs import estimating
 from inspector.pages.shared.numbers import percent, signed_percent
-from inspector.storage import convert, estimates
+from inspector.storage import estimates, loading
 from tests.builders import model, session, user
 from tests.inspector.conftest import as_displayed
 from tests.inspector.pages.conftest import stored_sample
@@ -37,7 +37,7 @@ def counted(django_db_setup, django_db_blocker):
         row = stored_sample("long-coding", title="long coding")
         finish()
         pages = [as_displayed(Client().get(address(row) + query).content).decode() for query in ("", "?table=1")]
-        shown = SimpleNamespace(pk=row.pk, ledger=convert.load_ledger(row), html=pages[0], table=pages[1])
+        shown = SimpleNamespace(pk=row.pk, ledger=loading.load_ledger(row), html=pages[0], table=pages[1])
         transaction.set_rollback(True)
     return shown
 

@@ -7,7 +7,7 @@ from guard_core.recordings import read
 from guard_core.recordings.formats import native
 from inspector.models import Session
 from inspector.pages.export import views
-from inspector.storage import convert
+from inspector.storage import loading
 from tests.inspector.pages.share.tools import GITHUB, session_with_secrets
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +24,7 @@ def test_an_export_is_the_same_session_by_its_digest(client, row):
     answer = client.get(address)
     assert answer.headers["Content-Disposition"] == f'attachment; filename="session-{str(row.pk)[:8]}.jsonl"'
     (session,) = read(answer.content).sessions
-    assert native.digest(session) == native.digest(convert.load_session(row))
+    assert native.digest(session) == native.digest(loading.load_session(row))
     assert GITHUB in answer.text
     assert f'href="{address}"' in client.get(reverse("session_share", args=[row.pk])).text
 

@@ -8,16 +8,16 @@ import pytest
 from django.db import connection
 
 from inspector.models import Session
-from inspector.storage import convert
+from inspector.storage import loading
 from tests.builders import model, session, user
 from tests.inspector.pages.conftest import stored
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_long_session_is_read_while_the_reader_and_others_write():
-    spoken = [(user if number % 2 == 0 else model)(f"message {number}") for number in range(2 * convert.FEW + 3)]
+    spoken = [(user if number % 2 == 0 else model)(f"message {number}") for number in range(2 * loading.FEW + 3)]
     row = stored(session(*spoken))
-    events = convert.stored_events(row)
+    events = loading.stored_events(row)
     read = [next(events)]
     other = threading.Thread(target=_write_elsewhere)
     other.start()

@@ -1,189 +1,49 @@
-"""The one seam between rows and engine values.
+"""Engine values from rows: the one place where stored columns, heads and texts are read.
 
-A session is stored as columns (ledger, attribution, marks), a head (everything but the events) and one payload per
-distinct message. Columns and heads are cached per process by (id, revision); texts are read for the window asked for.
+Columns and heads are cached per process by (id, revision); texts are read for the window asked for.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
-from django.db import transaction
-from django.db.models import F
 from numpy.typing import NDArray
 
-from guard_core.chunks import read_state
 from guard_core.columns import bytes_of, narrowed
-from guard_core.costs import EventCounter
 from guard_core.counts import counted_compactions
 from guard_core.errors import GuardError, OtherVersion
-from guard_core.estimation.attribution import Attribution, attribute
-from guard_core.estimation.grown import extended, is_due
+from guard_core.estimation.attribution import Attribution
+from guard_core.estimation.grown import extended
 from guard_core.events import Event as CoreEvent
-from guard_core.facts.searchable import text_of
 from guard_core.findings.presence import RequestWords
 from guard_core.ledger import Ints, Ledger
-from guard_core.packing import decode, encode
+from guard_core.packing import decode
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
-from guard_core.titles import first_words
-from guard_core.windows.models import main_model
-from inspector.models import Event, Payload, Recording, Session, SessionData, SummaryText
-from inspector.models.windows import stated_window
+from inspector.models import Event, Payload, Session, SessionData
 from inspector.storage import chunks
 from inspector.storage.byte_cache import ByteCache
-from inspector.storage.compression import compressed, decompressed
+from inspector.storage.compression import decompressed
 from inspector.storage.contents import Content, key_of, packed
-from inspector.storage.query_words import words_of
 from inspector.storage.stored_calls import StoredCalls
-from inspector.storage.texts import Marks, StoredTexts, insert_events, store_texts
+from inspector.storage.texts import Marks, StoredTexts, store_texts
 
 CACHE_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
-BEGINNING = 50  # messages in which the first words of the user are looked for
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
-MOST_SUMMARIES = 2_000  # inserted messages of one session that the search knows
 TOGETHER = 5_000  # events up to which a session is read at once, a few milliseconds: agents that run have few
 TRIES = 10  # to read a session while it grows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 READ_BYTES = 160  # of one event in the columns and prefix sums, of 8 bytes each, that pages read of a ledger
 
 
-def store_session(
-    recording: Recording,
-    ordinal: int,
-    value: CoreSession,
-    ledger: Ledger,
-    attribution: Attribution | None,
-    *,
-    window: Sourced,
-    counts: dict[str, Any],
-) -> Session:
-    """Put one session on the list, whole or not at all. `counts` are further columns of the row.
-
-    Its events may be stored already (`texts.store_texts` with a row): then that row becomes the session.
-    """
-    with transaction.atomic():
-        texts = _stored(value)
-        columns = {
-            "ordinal": ordinal,
-            "deleted": None,
-            "started_at": _moment(value.started_at),
-            "title": (value.title or first_request(texts) or recording.name)[:200],
-            **_columns(value, window, recording),
-            **counts,
-        }
-        if texts.row is None:
-            sessions = Session.objects.of(recording.project_id)
-            row = sessions.create(recording=recording, **columns)  # type: ignore[misc]  # taken for one column
-            insert_events(row, texts.keys)
-        else:
-            row = texts.row
-            Session.objects.row(row).update(**columns)
-            for name, column in columns.items():
-                setattr(row, name, column)
-        data, _ = _data_of(row, value, ledger, attribution, texts, is_new=True)
-        SessionData.objects.in_session(row).create(**data)  # type: ignore[misc]  # as above
-        if value.compactions:
-            store_summaries(row, value)
-    return row
-
-
-def extend_session(  # noqa: PLR0913 - what one transaction stores of a session
-    row: Session,
-    recording: Recording,
-    ordinal: int,
-    value: CoreSession,
-    ledger: Ledger,
-    attribution: Attribution | None,
-    *,
-    window: Sourced,
-    counts: dict[str, Any],
-    same: int,
-) -> Session:
-    """The same session, longer: its first `same` events stay, its tags, a person's own name for it and own window too.
-    Where nothing of it is new, what was computed of it stays, too.
-
-    A row that has the events of `value` already is left behind, with those of imports that did not end well.
-    """
-    with transaction.atomic():
-        texts = _stored(value)
-        known = SessionData.objects.in_session(row).get()
-        columns = {**longer_columns(row, recording, ordinal, value, window, known), "content": None, **counts}
-        data, changed = _data_of(row, value, ledger, attribution, texts, same if is_current(known) else None)
-        if not same == row.events == len(texts) or changed or not _is_stored(known, data):
-            columns["revision"] = F("revision") + 1
-            Event.objects.in_session(row).filter(seq__gte=same).delete()
-            SessionData.objects.in_session(row).update(**data)
-            store_summaries(row, value)
-            insert_events(row, list(islice(_keys(texts), same, None)), same)
-        Session.objects.row(row).update(**columns)
-    row.refresh_from_db()
-    return row
-
-
-def longer_columns(
-    row: Session, recording: Recording, ordinal: int, value: CoreSession, window: Sourced, known: SessionData
-) -> dict[str, Any]:
-    """The columns of the row of a session that a recording continues, but for its counts."""
-    columns = {"recording": recording, "ordinal": ordinal, **_columns(value, window, recording)}
-    columns["started_at"] = _moment(value.started_at)
-    if row.window_source == Provenance.USER.value and window.source != Provenance.USER:
-        columns["window_override"] = row.window_override or row.window
-    title = _short_head(known).title
-    if value.title != title or row.title == row.recording.name:  # else nothing that it may be made of has changed
-        words = first_request(row)
-        if row.title in {name[:200] for name in (title, words, row.recording.name) if name}:
-            columns["title"] = (value.title or words or recording.name)[:200]
-    return columns
-
-
-def first_request(texts: Session | StoredTexts) -> str:
-    """What the user of a session wrote first, as its title where its agent gave it none; empty where that is not among
-    its first messages."""
-    return first_words(islice(stored_events(texts), BEGINNING))
-
-
-def _is_stored(known: SessionData, data: dict[str, Any]) -> bool:
-    values = ((getattr(known, name), value) for name, value in data.items())
-    return all(stored == value if stored is None else type(value)(stored) == value for stored, value in values)
-
-
-def is_current(known: SessionData) -> bool:
-    """Are the columns in chunks of this version."""
-    try:
-        return known.in_chunks and bool(read_state(decompressed(known.ledger)))
-    except OtherVersion:
-        return False
-
-
-def _short_head(known: SessionData) -> CoreSession:
+def short_head(known: SessionData) -> CoreSession:
     """The session without its events, and without its calls where they are in chunks."""
     return decode(decompressed(known.head), CoreSession, "session")
-
-
-def _columns(value: CoreSession, window: Sourced, recording: Recording) -> dict[str, Any]:
-    model = main_model(value)[:200]
-    return {
-        "format": value.format[:40],
-        "source_id": value.source_id[:200],
-        "parent_source": value.parent[:200],
-        "agent": value.agent[:200],
-        "model": model,
-        "model_window": stated_window(recording.project_id, model, value.format, window.source.value),
-        **window_columns(window),
-    }
-
-
-def window_columns(window: Sourced) -> dict[str, Any]:
-    """The columns of a row that say what its window is and where that comes from."""
-    return {"window": window.value, "window_source": window.source.value, "window_note": window.note[:200]}
 
 
 def window_in_use(row: Session) -> Sourced:
@@ -195,41 +55,14 @@ def window_in_use(row: Session) -> Sourced:
     return own_window(row)
 
 
-def _data_of(
-    row: Session,
-    value: CoreSession,
-    ledger: Ledger,
-    attribution: Attribution | None,
-    texts: StoredTexts,
-    same_texts: int | None = None,
-    *,
-    is_new: bool = False,
-) -> tuple[dict[str, Any], bool]:
-    """Store the chunks of a session: the columns of its SessionData, and whether a chunk has changed."""
-    stored = chunks.store(row, value, ledger, texts.marks, same_texts, is_new=is_new)
-    columns = {
-        "in_chunks": True,
-        "ledger": compressed(stored.state),
-        "head": compressed(stored.head),
-        "attribution": compressed(attribution.to_bytes()) if attribution else None,
-        "lines": None,
-    }
-    return columns, stored.changed
-
-
 def load_short_head(row: Session) -> CoreSession:
     """The session without its events and all that there is one of per call or compaction."""
-    return _short_head(_data(str(row.pk), "head"))
+    return short_head(_data(str(row.pk), "head"))
 
 
 def own_window(row: Session) -> Sourced:
     """The context window that was looked up for a session, or that its recording has."""
     return Sourced(row.window, Provenance(row.window_source), row.window_note)
-
-
-def has_current_columns(row: Session) -> bool:
-    """Are the columns of a session in chunks of this version."""
-    return is_current(SessionData.objects.in_session(row).only("in_chunks", "ledger").get())
 
 
 def ledger_state(row: Session) -> bytes:
@@ -246,7 +79,7 @@ def stored_keys(row: Session, start: int, stop: int) -> list[bytes]:
 def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
     """How many events at the beginning of a stored session are the same as these."""
     stored = Event.objects.in_session(row).order_by("seq").values_list("payload_id", flat=True)
-    keys = _keys(events) if isinstance(events, StoredTexts) else (key_of(packed(e)) for e in events)
+    keys = keys_of(events) if isinstance(events, StoredTexts) else (key_of(packed(e)) for e in events)
     same = 0
     for known, key in zip(stored.iterator(chunk_size=FETCHED), keys, strict=False):
         if bytes(known) != key:
@@ -257,14 +90,14 @@ def common_events(row: Session, events: Sequence[CoreEvent]) -> int:
 
 def load_contents(value: CoreSession, start: int, stop: int) -> list[Content]:
     """The messages `start` to `stop` (exclusive) of a session that is being imported, from where they are stored."""
-    keys = list(islice(_keys(_stored(value)), start, stop))
+    keys = list(islice(keys_of(stored_texts(value)), start, stop))
     bodies = {bytes(key): body for key, body in Payload.objects.filter(sha256__in=keys).values_list("sha256", "body")}
     return [load_content(bodies[key]) for key in keys]
 
 
 def first_key(value: CoreSession) -> bytes:
     """The key of the first text of a session that is being imported; empty where it has none."""
-    return next(_keys(_stored(value)), b"")
+    return next(keys_of(stored_texts(value)), b"")
 
 
 def is_in_a_row(value: CoreSession) -> bool:
@@ -272,7 +105,7 @@ def is_in_a_row(value: CoreSession) -> bool:
     return isinstance(value.events, StoredTexts) and value.events.row is not None
 
 
-def _keys(texts: StoredTexts) -> Iterator[bytes]:
+def keys_of(texts: StoredTexts) -> Iterator[bytes]:
     """The keys of stored texts, in order."""
     if texts.row is None:
         return iter(texts.keys)
@@ -289,46 +122,15 @@ class Outdated(Exception):
         self.session_id = session_id
 
 
-def ensure_current(row: Session) -> None:
-    """For jobs: make the columns of a session again where an earlier version stored them, and learn its attribution
-    again where the session has grown by a tenth since that was learnt."""
-    try:
-        ledger, learnt = load_ledger(row), cast(Attribution | None, _kept_of(row, _attribution))
-    except Outdated:
-        recount(row)
-        return
-    if ledger.event_count and (learnt is None or (len(learnt.tokens) < ledger.event_count and is_due(learnt, ledger))):
-        body = compressed(attribute(ledger).to_bytes())
-        with transaction.atomic():
-            if Session.objects.row(row).filter(revision=row.revision).update(revision=F("revision") + 1):
-                SessionData.objects.in_session(row).update(attribution=body)
-        row.refresh_from_db(fields=["revision"])
-
-
-def recount(row: Session) -> None:
-    """Make the columns of a session again from its texts, and store them."""
-    counter = EventCounter()
-    marks = _marks_of(str(row.pk))
-    timestamps = np.frombuffer(marks.timestamps, dtype="<f8")
-    for event, seconds in zip(stored_events(row), timestamps.tolist(), strict=True):
-        counter.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
-    head = load_head(row)
-    ledger = Ledger.counted(head, counter)
-    texts = StoredTexts(ledger.event_count, [], marks, row)
-    with transaction.atomic():
-        data, _ = _data_of(row, head, ledger, attribute(ledger) if ledger.event_count else None, texts)
-        SessionData.objects.in_session(row).update(**data)
-
-
 def load_ledger(row: Session) -> Ledger:
     """The columns of a session. Raises Outdated."""
-    return cast(Ledger, _kept_of(row, _ledger))
+    return cast(Ledger, kept_of(row, _ledger))
 
 
 def load_attribution(row: Session) -> Attribution | None:
     """The attribution of a session, by what was learnt when it was shorter if it has grown since; None where it was
     not made. Raises Outdated."""
-    learnt = cast(Attribution | None, _kept_of(row, _attribution))
+    learnt = cast(Attribution | None, kept_of(row, _attribution))
     if learnt is None:
         return None
     ledger = load_ledger(row)
@@ -340,7 +142,7 @@ def load_attribution(row: Session) -> Attribution | None:
 
 def load_head(row: Session) -> CoreSession:
     """Calls, recorded compactions, system prompt, tools: the session without its events."""
-    return cast(CoreSession, _kept_of(row, _head))
+    return cast(CoreSession, kept_of(row, _head))
 
 
 def load_events(row: Session, start: int, stop: int) -> list[CoreEvent]:
@@ -399,20 +201,6 @@ def _bodies(keys: Sequence[bytes]) -> Iterator[bytes | memoryview]:
         yield from (by_key[key] for key in some)
 
 
-def store_summaries(row: Session, value: CoreSession) -> None:
-    """Make what recorded compactions inserted searchable, in the place of what was known of them."""
-    SummaryText.objects.in_session(row).delete()
-    if not value.compactions:
-        return
-    counted = counted_compactions(value).compactions
-    messages = ((index, value.compactions[item.place].messages) for index, item in enumerate(counted))
-    texts = ((index, number, text_of(event.parts)) for index, some in messages for number, event in enumerate(some))
-    SummaryText.objects.in_session(row).bulk_create(
-        SummaryText(session=row, compaction=index, message=number, words=words_of(text))
-        for index, number, text in islice(texts, MOST_SUMMARIES)
-    )
-
-
 def load_inserted(row: Session, places: Sequence[tuple[int, int]]) -> list[CoreEvent]:
     """Messages that recorded compactions inserted, each by the number of its compaction and its own; both count from 0,
     compactions among those that count."""
@@ -432,11 +220,6 @@ def request_words_of(row: Session) -> tuple[RequestWords, ...] | None:
         return None
 
 
-def request_columns(words: tuple[RequestWords, ...]) -> dict[str, Any]:
-    """The column of a session's row for them."""
-    return {"requests": encode(words)}
-
-
 def load_session(row: Session) -> CoreSession:
     """The whole session, all texts: for exports and jobs, not for pages."""
     return msgspec.structs.replace(load_head(row), events=tuple(load_events(row, 0, row.events)))
@@ -447,7 +230,7 @@ def forget(row: Session) -> None:
     _cache.clear()
 
 
-def _kept_of(row: Session, load: Callable[[str], Any]) -> Any:
+def kept_of(row: Session, load: Callable[[str], Any]) -> Any:
     """What `load` gives for a session, kept by its key and revision. What is stored of a session that grows is of one
     moment: head, columns and attribution of one that is not long are read together."""
     key = str(row.pk)
@@ -531,7 +314,7 @@ def _attribution(session_id: str) -> Attribution | None:
 
 def _head(session_id: str) -> CoreSession:
     known = _data(session_id, "head")
-    return chunks.load_head(session_id, decompressed(known.head)) if known.in_chunks else _short_head(known)
+    return chunks.load_head(session_id, decompressed(known.head)) if known.in_chunks else short_head(known)
 
 
 _COLUMNS: tuple[Callable[[str], Any], ...] = (_head, _ledger, _attribution)
@@ -554,12 +337,13 @@ def _places_of(row: Session, seq: int) -> _Places:
 
 def _places(session_id: str, number: int) -> _Places:
     whole = not _data(session_id, "lines").in_chunks  # an earlier version stored the session
-    marks = _marks_of(session_id) if whole else chunks.load_some_marks(session_id, number)
+    marks = marks_of(session_id) if whole else chunks.load_some_marks(session_id, number)
     lines, timestamps = np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8")
     return _Places(0 if whole else number * chunks.ROWS, lines, timestamps, marks.source_ids)
 
 
-def _marks_of(session_id: str) -> Marks:
+def marks_of(session_id: str) -> Marks:
+    """Where the events of a session are in their file, when they happened, and their ids."""
     known = _data(session_id, "lines")
     if known.in_chunks:
         return chunks.load_marks(session_id)
@@ -589,14 +373,7 @@ def _events(row: Session, rows: Any) -> Iterator[tuple[int, CoreEvent]]:
         yield seq, event
 
 
-def _stored(value: CoreSession) -> StoredTexts:
+def stored_texts(value: CoreSession) -> StoredTexts:
+    """The texts of a session that is being imported, stored now if they are not yet."""
     events: Any = value.events
     return events if isinstance(events, StoredTexts) else store_texts(events)
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    """A time that both databases can keep; a year outside 1 to 9999 is not a time."""
-    try:
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
