@@ -7,6 +7,7 @@ that only it writes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from guard_core.recordings.reading.sqlite_source import tables
 
 _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that identifies the agent is looked for
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
+_IFLOW_SESSION = re.compile(r"session-[0-9a-f]{8}-[0-9a-f]{4}-")  # Claude Code's ids have no word in front
 _DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
 
 
@@ -86,6 +88,12 @@ def _is_cursor_line(record: JSON) -> bool:
 def _is_antigravity_step(record: JSON) -> bool:
     """A step of a conversation: of its transcript (`brain/*/.system_generated/logs`), or as the SDK gives it."""
     return record.keys() >= {"step_index", "source", "type", "status"}
+
+
+def _is_iflow_line(record: JSON) -> bool:
+    """A line of `~/.iflow/projects/*/session-*.jsonl`: as Claude Code's, but every answer hangs from the question, and
+    a result is the response to a function of Gemini's."""
+    return "parentUuid" in record and _IFLOW_SESSION.match(fields.text(record, "sessionId")) is not None
 
 
 def _is_vs_code_change(record: JSON) -> bool:
@@ -167,6 +175,7 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
     "Amp": lambda record: _is_amp_message(record) or _is_printed_by_amp(record),
     _of_requests("Cursor"): _is_cursor_line,
     "Google Antigravity": _is_antigravity_step,
+    _of_requests("iFlow CLI"): _is_iflow_line,
     _of_requests("Copilot Chat in VS Code"): _is_vs_code_change,
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {

@@ -75,6 +75,9 @@ REFUSED = {
     "Copilot Chat in VS Code, with its changes": lines(
         {"kind": 0, "v": {"creationDate": 1, "requests": []}}, {"kind": 1, "k": ["title"], "v": "t"}
     ),
+    "iFlow CLI": lines(
+        {"type": "user", "uuid": "u", "parentUuid": None, "sessionId": "session-5de701fc-0000-4000-8000-000000000001"}
+    ),
     "Google Antigravity, a step of its SDK": lines(
         {"id": "s", "step_index": 0, "source": "MODEL", "type": "TEXT", "status": "DONE", "content": "a"}
     ),
