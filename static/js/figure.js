@@ -145,8 +145,9 @@ class Island {
     this.plot.style.setProperty("--low", `${figure.layout.height}px`); // other settings may have more rows
     const { clientWidth, clientHeight } = this.plot;
     this.plot.drawnFor = sizeOf(this.plot);
-    const { data, layout } = fitted(themed, clientWidth, clientHeight);
+    const { data, layout, labels } = fitted(themed, clientWidth, clientHeight);
     this.legend?.show(figure);
+    write(labels, this.plot); // before that of a drawing for another size, which may begin and end meanwhile
     await Plotly.react(this.plot, this.legend?.visible(data) ?? data, layout, CONFIG);
     hideDrawing(this.plot);
     this.element.dataset.drawn = "1";
@@ -237,6 +238,24 @@ function reading(plot, step) {
 // The drawing is presentational: caption, label, arrow keys and table say the same in words.
 function hideDrawing(plot) {
   for (const drawing of plot.querySelectorAll("svg.main-svg")) drawing.setAttribute("aria-hidden", "true");
+}
+
+// Behind the drawing, so that what is pointed at is over them.
+function write(labels, plot) {
+  let box = plot.querySelector(".figure-labels");
+  if (!box) {
+    box = document.createElement("div");
+    box.className = "figure-labels";
+    box.setAttribute("aria-hidden", "true");
+    plot.prepend(box);
+  }
+  box.replaceChildren(...labels.map(({ name, text, ...style }) => {
+    const label = document.createElement("span");
+    label.className = `figure-label-${name}`;
+    label.textContent = spoken(text);
+    Object.assign(label.style, style);
+    return label;
+  }));
 }
 
 function announce(text) {

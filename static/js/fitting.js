@@ -4,11 +4,12 @@ export const NARROW = 640; // pixels
 const NARROW_TICKS = 5; // of an axis of steps, whose numbers have up to six characters
 const NARROW_NUMBERS = 6; // beside the marks of one kind; more would lie on one another
 const LABEL_GAP = 15; // pixels between two labels at the right edge
+const EDGE_GAP = 6; // pixels between the right edge and its labels
 
 export function fitted(figure, width, height) {
   const { data, layout } = width < NARROW ? narrowed(figure) : figure;
   const least = innerHeight(figure.layout);
-  return { data, layout: labelled(heightened({ ...layout, height: height || layout.height }, least)) };
+  return { data, ...apart(labelled(heightened({ ...layout, height: height || layout.height }, least))) };
 }
 
 const innerHeight = ({ height, margin }) => height - margin.t - margin.b;
@@ -56,4 +57,21 @@ function labelled(layout) {
   }
   const moved = labels.map((label, index) => ({ ...label, y: places[index] / height }));
   return { ...layout, annotations: [...moved, ...layout.annotations.filter(({ name }) => name !== "edge")] };
+}
+
+// Labels of the right edge and titles of rows are words beside the drawing: plotly takes a fifth of its time to measure its own.
+function apart(layout) {
+  const isLabel = ({ name }) => name === "edge" || name === "row";
+  const annotations = layout.annotations ?? [];
+  const labels = annotations.filter(isLabel).map((item) => placed(item, layout));
+  return { layout: { ...layout, annotations: annotations.filter((item) => !isLabel(item)) }, labels };
+}
+
+// An edge label has its place in the top row and is as high above it as below; a title stands on its place in the figure.
+function placed({ name, text, font, y }, layout) {
+  const { l, r, t } = layout.margin;
+  const [low, high] = layout.yaxis.domain;
+  const isEdge = name === "edge";
+  const top = t + innerHeight(layout) * (1 - (isEdge ? low + y * (high - low) : y));
+  return { name, text, color: font.color, top: `${top}px`, left: isEdge ? `calc(100% - ${r - EDGE_GAP}px)` : `${l}px` };
 }

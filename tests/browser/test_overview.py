@@ -195,7 +195,7 @@ def test_the_chart_takes_the_height_that_the_window_leaves_and_its_labels_stay_a
     rows = """() => {
       const box = (item) => item.getBoundingClientRect();
       const main = box(document.querySelector("#timeline .nsewdrag"));
-      const labels = [...document.querySelectorAll("#timeline .annotation text")].map(box);
+      const labels = [...document.querySelectorAll("#timeline .figure-label-edge")].map(box);
       const places = labels.filter(({ left }) => left > main.right).map(({ top }) => top);
       places.sort((one, other) => one - other);
       return [main.height, Math.min(...places.slice(1).map((place, index) => place - places[index]))];
@@ -249,6 +249,34 @@ def test_arrow_keys_read_the_points_and_enter_opens_one(overview):
     overview.wait_for_url(re.compile(r"steps\?at=54"))
 
 
+def test_labels_are_beside_their_lines_and_titles_above_their_rows(overview):
+    """They are words of the page: to measure them is what costs plotly the most after its lines."""
+    places = """() => {
+      const plot = document.querySelector("#timeline .js-plotly-plot");
+      const { top, right } = plot.querySelector(".nsewdrag").getBoundingClientRect();
+      const { _fullLayout: { yaxis, yaxis3, margin } } = plot;
+      const box = (name, words) => [...plot.querySelectorAll(`.figure-label-${name}`)]
+        .find((item) => item.textContent.startsWith(words)).getBoundingClientRect();
+      const edge = box("edge", "window 200k");
+      const title = box("row", "messages, recorded");
+      return {
+        off: (edge.top + edge.bottom) / 2 - top - yaxis.l2p(200000),
+        right: edge.left - right,
+        above: yaxis3._offset - margin.t + top - title.bottom,
+        annotations: plot.querySelectorAll(".annotation").length,
+      };
+    }"""
+    for width in (1440, 1000):
+        overview.set_viewport_size({"width": width, "height": 900})
+        wait(overview, f"() => Math.abs(({places})().right - 6) < 2")
+        found = overview.evaluate(places)
+        assert abs(found["off"]) < 2
+        assert abs(found["above"]) < 2
+        assert found["annotations"] == 0
+    overview.set_viewport_size({"width": 360, "height": 900})
+    wait(overview, "!document.querySelector('#timeline .figure-label-edge')")
+
+
 def test_a_changed_setting_is_replayed_at_once_and_stands_in_the_address(overview):
     old = overview.inner_text("#comparison-title + span")
     overview.fill("#set-window", "100000")
@@ -288,7 +316,7 @@ def test_the_chart_comes_before_the_words_and_its_points_once(overview):
     overview.route(lambda url: "window=90000" in url and "figure.json" not in url, lambda route: held.append(route))
     overview.on("request", lambda request: asked.append(request.url) if "figure.json" in request.url else None)
     words = overview.inner_text("#comparison-title + span")
-    window = "document.querySelector('#timeline .js-plotly-plot').layout.annotations[0].text"
+    window = "document.querySelector('#timeline .figure-label-edge').textContent"
     overview.fill("#set-window", "90000")
     wait(overview, f"{window} === 'replay window 90k'")
     assert overview.inner_text("#comparison-title + span") == words
