@@ -339,7 +339,7 @@ def _count(story: Story, counter: str, last: int, at: int, waiting: int | None =
     total = (call.prompt_tokens or 0) + output
     if counter == "growth":
         least, most = _count(story, "total_pending", last, at, waiting)
-        return (None if least is None else least - _first_prompt(story, last)), most
+        return (None if least is None else least - _first_prompt(story, last, at)), most
     if counter == "total":
         return total, total
     start = call.at if call.response is None else call.response + 1
@@ -355,12 +355,14 @@ def _count(story: Story, counter: str, last: int, at: int, waiting: int | None =
     return total, total + sum(_most(part_text(part)) for part in _results(added)) + others
 
 
-def _first_prompt(story: Story, last: int) -> int:
-    """The prompt tokens of the first counted call since the last compaction before a call, itself among them."""
-    before = [
-        item.at for item in story.session.compactions if is_counted(item) and item.at <= story.session.calls[last].at
-    ]
-    since = [call for call in story.session.calls[: last + 1] if call.at >= max([0, *before])]
+def _first_prompt(story: Story, last: int, at: int) -> int:
+    """The prompt tokens of the first counted call since the last compaction before a call, itself among them; where
+    each turn is a process, since the turn began in which a place of the log is. 0: there is none."""
+    calls = story.session.calls[: last + 1]
+    begins = [item.at for item in story.session.compactions if is_counted(item) and item.at <= calls[last].at]
+    if any(item.name == "process_per_turn" for item in story.session.settings):
+        begins += [place for place, event in enumerate(story.session.events[:at]) if event.starts_turn()]
+    since = [call for call in calls if call.at >= max([0, *begins])]
     return next((call.prompt_tokens for call in since if call.prompt_tokens), 0)
 
 

@@ -22,6 +22,8 @@ from guard_core.recordings.reading.source import GZIP_MAGIC
 from inspector.capturing.exchanges import MOST_BYTES, Body, Exchange
 
 MOST_WAITING = 256  # exchanges that wait to be written; more are not recorded, and the agent does not wait for the disk
+PIECE = 4_096  # bytes of a body that are unpacked at once; ours: members of gzip may be as small as an event of a stream
+_GZIP = zlib.MAX_WBITS | 16
 
 
 class Unreadable(Exception):
@@ -147,19 +149,30 @@ def _decoded(body: Body, what: str) -> bytes:
 
 
 def _gzip(data: bytes) -> tuple[bytes, bool]:
-    """A body is a series of members (RFC 1952, section 2.2), most often one."""
-    out = b""
-    while data and len(out) <= MOST_BYTES:
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        out += unpacker.decompress(data, MOST_BYTES + 1 - len(out))
-        data = unpacker.unused_data if unpacker.unused_data.startswith(GZIP_MAGIC) else b""
-    return out[:MOST_BYTES], len(out) <= MOST_BYTES
+    """A body is a series of members (RFC 1952, section 2.2), most often one. It is unpacked in pieces, for at the end
+    of each member the rest of a piece is copied."""
+    out, at, unpacker = bytearray(), 0, zlib.decompressobj(_GZIP)
+    while at < len(data) and len(out) <= MOST_BYTES:
+        piece = data[at : at + PIECE]
+        out += unpacker.decompress(piece, MOST_BYTES + 1 - len(out))
+        at += len(piece) - len(unpacker.unused_data)
+        if unpacker.eof:
+            if not data.startswith(GZIP_MAGIC, at):
+                break
+            unpacker = zlib.decompressobj(_GZIP)
+    return bytes(memoryview(out)[:MOST_BYTES]), len(out) <= MOST_BYTES
 
 
 def _deflate(data: bytes) -> tuple[bytes, bool]:
     """Some senders leave the header of zlib out (RFC 9110, section 8.4.1.2)."""
-    has_header = data[:1] == b"\x78" and int.from_bytes(data[:2], "big") % 31 == 0  # RFC 1950, section 2.2
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    try:
+        return _inflated(data, zlib.MAX_WBITS)
+    except zlib.error:
+        return _inflated(data, -zlib.MAX_WBITS)
+
+
+def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:
+    unpacker = zlib.decompressobj(bits)
     return unpacker.decompress(data, MOST_BYTES), not unpacker.unconsumed_tail
 
 

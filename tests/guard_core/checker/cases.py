@@ -41,7 +41,7 @@ from guard_core.summaries.sizes import FixedSummaries, NoSummaries, SizeModel
 from guard_core.trace import Trace
 from guard_core.views import CHANGED, Inserted, Rewritten, Span
 from guard_core.windows.window_evidence import WindowJudgement
-from tests.builders import transcript
+from tests.builders import transcript, user
 
 _NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")
 WINDOW = Sourced(100_000, Provenance.RECORDER)
@@ -449,6 +449,14 @@ def recordings() -> Iterator[tuple[str, Session]]:
     )
 
 
+def _two_turns_of_exec() -> Session:
+    """Of Codex, each turn a process of its own; the second begins with more than the first."""
+    session = transcript("codex", "0.171.0", prompts=(20_000, 80_000, 135_000, 140_000), tokens_before=None)
+    events = (*session.events[:2], user("and now?"), *session.events[3:])
+    settings, window = (AgentSetting("process_per_turn", 1),), Sourced(258_400, Provenance.RECORDER)
+    return msgspec.structs.replace(session, events=events, compactions=(), settings=settings, window=window)
+
+
 def ruled() -> Iterator[tuple[str, Claims]]:
     """Recordings of Claude Code, Codex and Cline's SDK that do not fit their rule, or what a person typed of it."""
     late = transcript(prompts=(20_000, 160_000, 120_000, 30_000))
@@ -469,6 +477,7 @@ def ruled() -> Iterator[tuple[str, Claims]]:
     for limit in ("40000", "120000"):
         scope = {"model_auto_compact_token_limit": limit, "model_auto_compact_token_limit_scope": "body_after_prefix"}
         yield f"{limit} added in Codex", of_recording(grown, **scope)
+        yield f"{limit} added in a turn of Codex exec", of_recording(_two_turns_of_exec(), **scope)
     yield "written down", of_recording(transcript(version="2.1.21", tokens_before=156_000))
     yield "written down behind an edit", of_recording(_behind_an_edit())
     for prompts, before in (((20_000, 60_000, 150_000, 30_000), 90_000), ((20_000, 170_000, 175_000, 30_000), None)):

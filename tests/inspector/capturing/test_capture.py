@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -488,12 +489,23 @@ EVENTS = b"".join(b'data: {"n": %d}\n\n' % number for number in range(500))
         ("x-gzip", gzip.compress(EVENTS)),
         ("deflate", zlib.compress(EVENTS)),
         ("deflate", zlib.compress(EVENTS)[2:-4]),
+        ("deflate", zlib.compress(EVENTS, wbits=9)),
         ("br", brotli.compress(EVENTS)),
         ("zstd", zstandard.compress(EVENTS[:100]) + zstandard.compress(EVENTS[100:])),
     ],
 )
 def test_an_answer_is_recorded_in_full_however_it_is_compressed(encoding, body, tmp_path):
     assert response_of(encoding, body, tmp_path) == {"response": EVENTS.decode()}
+
+
+def test_the_members_of_an_answer_are_unpacked_in_time_in_proportion_to_their_number(tmp_path):
+    """A stream may have one for each of its events."""
+    took = []
+    for number in (1_000, 50_000):
+        begun = time.process_time()
+        assert response_of("gzip", gzip.compress(b"x") * number, tmp_path / str(number)) == {"response": "x" * number}
+        took.append(time.process_time() - begun)
+    assert took[1] < 150 * took[0]
 
 
 def test_an_answer_that_is_not_compressed_as_it_says_is_noted(tmp_path):
