@@ -22,7 +22,7 @@ from guard_core.recordings.reading.source import GZIP_MAGIC
 from inspector.capturing.exchanges import MOST_BYTES, Body, Exchange
 
 MOST_WAITING = 256  # exchanges that wait to be written; more are not recorded, and the agent does not wait for the disk
-PIECE = 4_096  # bytes of a body that are unpacked at once; ours: members of gzip may be as small as an event of a stream
+PIECE = 4_096  # bytes of a body that are unpacked at once; ours: a member of gzip may be one event of a stream
 _GZIP = zlib.MAX_WBITS | 16
 
 

@@ -5,11 +5,11 @@ Definition: https://platform.claude.com/docs/en/managed-agents/reference (event 
 their session (`{session, events}`), or as lines, alone or under one key (`raw`, `event`, `data`). Kinds are
 `{domain}.{action}`, ids `sevt_…`. A call is the span between `span.model_request_start` and
 `span.model_request_end`, which has Anthropic's counts of it (`model_usage`); what the agent said, thought (without
-text) and called in between is its answer. `agent.thread_context_compacted` is a declared compaction: neither its
-summary nor what it kept is in the events. Events under another thread's `session_thread_id` are copies, by which a
-sub-agent asks for permission. The system prompt, the schemas of the tools and, but for the session's own record, the
-model are not in the events. Previews of a stream (`event_start`, `event_delta`) come again as events.
-Facts count the events of user, agent and tools as messages.
+text) and called in between is its answer; what the user or a tool says in between is not in its request.
+`agent.thread_context_compacted` is a declared compaction: neither its summary nor what it kept is in the events.
+Events under another thread's `session_thread_id` are copies, by which a sub-agent asks for permission. The system
+prompt, the schemas of the tools and, but for the session's own record, the model are not in the events. Previews of a
+stream (`event_start`, `event_delta`) come again as events. Facts count the events of user, agent and tools as messages.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ class _EventReader:
         self._request: JSON | None = None  # the fields of the call that runs
         self._at = 0
         self._said: list[Part] = []
+        self._arrived: list[tuple[tuple[Part, ...], int | None, float | None]] = []  # while the call runs
         self.facts.session()
 
     def event(self, event: JSON, line: int | None) -> None:
@@ -142,10 +143,7 @@ class _EventReader:
             if names_length(message):
                 self._log.refuse(message)
         elif parts := self._from_outside(event, kind, line):
-            self._close()
-            self.facts.message()
-            self.facts.parts(parts)
-            self._log.event(Role.USER, parts, line=line, timestamp=fields.timestamp(event, "processed_at"))
+            self._arrive(parts, line, fields.timestamp(event, "processed_at"))
         else:
             self._source.notes.skip(f"event {ascii(kind[:40])[1:-1]}")
 
@@ -173,6 +171,15 @@ class _EventReader:
             content = event.get("content")
         return (ToolResultPart("", content, fields.text(event, _RESULTS[kind]), event.get("is_error") is True),)
 
+    def _arrive(self, parts: tuple[Part, ...], line: int | None, timestamp: float | None) -> None:
+        """Something from outside came. While a request runs it waits: it is not in that request, and follows its
+        answer."""
+        self.facts.message()
+        self.facts.parts(parts)
+        self._arrived.append((parts, line, timestamp))
+        if self._request is None:
+            self._close()
+
     def _ended(self, event: JSON, line: int | None) -> None:
         usage = fields.mapping(event, "model_usage")
         wrong_kinds.check_counts(self._source, usage, _COUNTS, "an event", line)
@@ -183,11 +190,8 @@ class _EventReader:
             self.facts.call(counts["prompt_tokens"])
         if self._request is None:
             self._at = len(self._log.events)
-        if event.get("is_error") is not True:
-            self._request = {**(self._request or {"line": line}), **counts}
-            self._close(fields.timestamp(event, "processed_at"))
-        else:
-            self._request = None
+        self._request = None if event.get("is_error") is True else {**(self._request or {"line": line}), **counts}
+        self._close(fields.timestamp(event, "processed_at"))
 
     def _close(self, ended: float | None = None) -> None:
         """What was said is complete; without a span around it, it is an answer without counts."""
@@ -200,6 +204,9 @@ class _EventReader:
             self._log.calls.append(ModelCall(at, index, **(request or {})))
         elif request and "prompt_tokens" in request:
             self._log.calls.append(ModelCall(self._at, **request))
+        for outside, line, timestamp in self._arrived:
+            self._log.event(Role.USER, outside, line=line, timestamp=timestamp)
+        self._arrived = []
 
     def _compacted(self, event: JSON, line: int | None) -> None:
         self.facts.compaction()

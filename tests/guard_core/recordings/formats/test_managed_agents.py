@@ -105,6 +105,21 @@ def test_results_of_custom_and_mcp_tools_name_their_calls():
     ]
 
 
+@pytest.mark.parametrize("place", [3, 4, 5])
+def test_what_arrives_while_a_request_runs_is_not_in_it_and_follows_its_answer(place):
+    more = event(11, "user.message", content=words("And sizes"))
+    session = only(ASKED, *FIRST[: place - 1], more, *FIRST[place - 1 :], LISTED, *SECOND)
+    assert texts(session) == ["List files", "", "And sizes", "", "One file"]
+    assert [(call.at, call.response, call.prompt_tokens) for call in session.calls] == [(1, 1, 107), (4, 4, 134)]
+
+
+def test_what_a_failed_request_had_said_comes_before_what_arrived_meanwhile():
+    failed = event(6, "span.model_request_end", is_error=True, model_usage={"input_tokens": 0, "output_tokens": 0})
+    session = only(ASKED, *FIRST[:3], event(11, "user.message", content=words("Wait")), failed, *SECOND)
+    assert texts(session) == ["List files", "", "Wait", "One file"]
+    assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, None), (3, 134)]
+
+
 def test_an_outcome_asks_as_a_message_does():
     session = only(event(1, "user.define_outcome", description="Audit it", outcome_id="outc_1"), *FIRST)
     assert (session.events[0].role, texts(session)[0]) == (Role.USER, "Audit it")
