@@ -124,8 +124,10 @@ _COMMON_KOREAN = frozenset(
     """.split()  # noqa: SIM905
 )
 _CLOSING = r"[\"'”’»)\]]"  # what may stand behind the last mark of a sentence, as do the marks of bold text in Markdown
+_GOES_ON = r"(?!\s+[a-zß-öø-ÿа-я])"  # 'answer "no." if asked': behind such a mark a small letter continues the sentence
 _SENTENCE_END = re.compile(
-    rf"(?=\s)(?:(?<=[.!?؟])(?<!\be\.g\.)(?<!\bi\.e\.)|(?<=[.!?؟]{_CLOSING})|(?<=[.!?؟](?:{_CLOSING}{{2}}|\*\*|__)))\s+"
+    rf"(?=\s)(?:(?<=[.!?؟])(?<!\be\.g\.)(?<!\bi\.e\.)|(?<=[.!?؟](?:\*\*|__))"
+    rf"|(?:(?<=[.!?؟]{_CLOSING})|(?<=[.!?؟]{_CLOSING}{{2}})){_GOES_ON})\s+"
     r"|(?<=[。！？])(?![」』”’）])|(?<=[。！？][」』”’）])|\n+"
 )
 _CLAUSE_END = re.compile(

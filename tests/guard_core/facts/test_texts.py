@@ -258,6 +258,9 @@ def test_an_abbreviation_ends_no_sentence():
         ('Answer "no comment." Then stop.', ['Answer "no comment."', "Then stop."]),
         ("**Never push.** (Ask first.) Then work.", ["**Never push.**", "(Ask first.)", "Then work."]),
         ("回答「不行。」然后停下。", ["回答「不行。」", "然后停下。", ""]),
+        ('Never answer "Done." if (any, etc.) tests fail.', ['Never answer "Done." if (any, etc.) tests fail.']),
+        ("Say «oui.» à la fin. Stop.", ["Say «oui.» à la fin.", "Stop."]),
+        ('Answer "no."\nthen stop.', ['Answer "no."', "then stop."]),
         ("Delete foo.* and *.* in /tmp", ["Delete foo.* and *.* in /tmp"]),
     ],
 )
