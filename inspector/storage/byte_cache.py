@@ -28,7 +28,11 @@ class _Entry(Generic[V]):
     value: V
     bytes: int
     used: float = field(default_factory=time.monotonic)
-    superseded: float | None = None  # when a later revision came
+    superseded: float = NEVER  # when a later revision came
+
+    def is_passed(self, now: float) -> bool:
+        """Did a later revision come a while ago."""
+        return now - self.superseded > SUPERSEDED_SECONDS
 
 
 class ByteCache(Generic[V]):
@@ -89,9 +93,10 @@ class ByteCache(Generic[V]):
             self.bytes = 0
 
     def forget_unused(self, since: float) -> int:
-        """Forget what was last used before a moment of the monotonic clock; how many values."""
+        """Forget what was last used before a moment of the monotonic clock, and earlier revisions; how many values."""
+        now = time.monotonic()
         with self._lock:
-            old = [key for key, entry in self._entries.items() if entry.used < since]
+            old = [key for key, entry in self._entries.items() if entry.used < since or entry.is_passed(now)]
             for key in old:
                 self.bytes -= self._entries.pop(key).bytes
             return len(old)
@@ -147,9 +152,8 @@ class ByteCache(Generic[V]):
             its_subject, its_number = _split(other, self.revision)
             if its_subject != subject or its_number >= number:
                 continue
-            if entry.superseded is None:
-                entry.superseded = now
-            elif now - entry.superseded > SUPERSEDED_SECONDS:
+            entry.superseded = min(entry.superseded, now)
+            if entry.is_passed(now):
                 self.bytes -= self._entries.pop(other).bytes
 
 

@@ -125,6 +125,11 @@ def test_of_a_session_that_grows_earlier_revisions_are_forgotten_a_while_after_a
     assert cache.get(("other", 1, "a"), lambda: "made again") == "x"
     assert len(cache) < 16
     assert cache.bytes < 16_000
+    now += 3
+    cache.use(lambda key: key[0] == "grows")
+    cache.forget_unused(now - byte_cache.IDLE_SECONDS)  # as every few seconds
+    assert len(cache) == 3
+    assert cache.bytes == 2_001
 
 
 def test_a_process_lets_go_of_values_by_itself():
