@@ -10,15 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef
 
 from inspector.accounts import ending
 from inspector.data_folder.durable import CHECKS
 from inspector.data_folder.restoring import STAGING
 from inspector.data_folder.uncertain import NOTE, settle
 from inspector.ingest import live, spans
-from inspector.ingest.uploads import drop_unused
-from inspector.models import Import, Recording, Session
+from inspector.ingest.uploads import drop_unused, unused
 from inspector.replays import stored
 from inspector.sharing.publishing import drop_ended
 from inspector.storage import retention
@@ -64,9 +62,5 @@ def _sweep_incoming(age: float) -> None:
 
 def _drop_unneeded() -> None:
     """Drop recordings that nothing needs, whose deletion was killed half way."""
-    needed = (
-        Session.unscoped.filter(recording=OuterRef("pk")),
-        Import.unscoped.filter(recording=OuterRef("pk"), state__in=Import.UNDER_WAY),
-    )
-    for key in Recording.unscoped.filter(*(~Exists(rows) for rows in needed)).values_list("pk", flat=True):
+    for key in unused().values_list("pk", flat=True):
         drop_unused(key)

@@ -16,12 +16,12 @@ from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.data_folder.durable import sync_folder
 from inspector.data_folder.uncertain import hold, is_named, uncertain
-from inspector.models import Import, Project, Recording, Stream
+from inspector.models import Import, Project, Recording, Session, Stream
 from inspector.models.recordings import stored_at
 
 MAX_NAME_CHARS = 120
@@ -259,9 +259,20 @@ def begins_with(longer: Path, shorter: Path) -> bool:
     return True
 
 
+def unused() -> QuerySet[Recording]:
+    """The recordings that no session, no import under way and no acknowledged line of a stream needs."""
+    of_it = {"recording": OuterRef("pk")}
+    return Recording.unscoped.filter(
+        ~Exists(Session.unscoped.filter(**of_it)),
+        ~Exists(Session.unscoped.filter(recording__older=OuterRef("pk"))),
+        ~Exists(Stream.unscoped.filter(**of_it, applied=0)),
+        ~Exists(Import.unscoped.filter(**of_it, state__in=Import.UNDER_WAY)),
+    )
+
+
 def drop_unused(recording_id: UUID) -> bool:
-    """Forget a recording that no session and no import under way needs, and older files of it; their bytes too, unless
-    another project has the same."""
+    """Forget a recording that is `unused`, and older files of it; their bytes too, unless another project has the
+    same."""
     with transaction.atomic():
         stored = Recording.unscoped.filter(pk=recording_id)
         place = next((known.path.name for known in stored), "")
@@ -269,11 +280,7 @@ def drop_unused(recording_id: UUID) -> bool:
         recording = stored.select_for_update().first()
         if recording is None or recording.path.name != place:
             return False
-        if recording.sessions.exists() or recording.newer.filter(sessions__isnull=False).exists():
-            return False
-        if Stream.unscoped.filter(recording=recording, applied=0).exists():  # acknowledged, and not in a session yet
-            return False
-        if recording.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists():
+        if not unused().filter(pk=recording_id).exists():
             return False
         older = list(recording.older.values_list("pk", flat=True))
         recording.delete()

@@ -6,7 +6,7 @@ from typing import Any
 
 from inspector.ingest import live, spans
 from inspector.ingest.importing import run_import
-from inspector.ingest.submitting import IMPORTS
+from inspector.ingest.submitting import IMPORTS, REMOVE_CANCELLED, remove_cancelled
 from inspector.jobs import recounting
 from inspector.jobs.assessing import ASSESSMENTS
 from inspector.jobs.estimating import TOKEN_COUNTS
@@ -28,6 +28,7 @@ for job in SLICED:
 does(GALLERY_RUNS.kind)(run_gallery)
 does(SWEEP_SLICES.kind)(run_slice)
 does(REPORTS.kind)(make_report)
+does(REMOVE_CANCELLED)(remove_cancelled)
 does(recounting.KIND)(recounting.run)
 does(live.KIND)(live.run)
 does(spans.KIND)(spans.run)

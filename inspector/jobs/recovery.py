@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
 from inspector.ingest import live, spans
-from inspector.ingest.submitting import IMPORTS
+from inspector.ingest.submitting import IMPORTS, resume_removing
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import silent
 from inspector.jobs.kinds import LEASED, SLICED
@@ -29,14 +29,15 @@ def recover() -> int:
 
 
 def resume_slices() -> None:
-    """Queue verdicts, texts, counts, lines of streams and messages again where they are left and no worker has them;
-    end dead entries, and make those due that a clock set back holds."""
+    """Queue verdicts, texts, counts, lines of streams, messages and files to remove again where they are left and no
+    worker has them; end dead entries, and make those due that a clock set back holds."""
     queue.bring_forward()
     for job in SLICED:
         job.resume()
     live.resume()
     spans.resume()
     deliveries.resume()
+    resume_removing()
     deleting.ensure_purged()
     _close_dead_entries()
 

@@ -15,9 +15,11 @@ from tempfile import TemporaryDirectory
 import pytest
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.signals import post_init
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from guard_core.errors import LimitExceeded, RecordingError
@@ -25,10 +27,19 @@ from guard_core.recordings.formats.opencode.storage import Storage
 from inspector.ingest import archives
 from inspector.ingest.companions import bring
 from inspector.ingest.importing import ImportPace, ImportWatch, run_import
-from inspector.ingest.submitting import IMPORTS, LEASE, cancel_import
+from inspector.ingest.submitting import (
+    IMPORTS,
+    LEASE,
+    NOTHING_STORED,
+    REMOVE_CANCELLED,
+    cancel_import,
+    remove_cancelled,
+    resume_removing,
+)
 from inspector.ingest.unpacking import outcomes_of
 from inspector.ingest.uploads import receive, used_bytes
 from inspector.ingest.waiting import Wait
+from inspector.jobs import queue
 from inspector.models import Import, Recording, Session, default_project
 from inspector.pages.upload.views import upload
 from tests.guard_core.recordings.reading.test_zip_entries import archive
@@ -451,9 +462,71 @@ def test_another_worker_goes_on_behind_one_that_was_killed(folders, three):
 def test_what_waits_of_a_cancelled_archive_is_cancelled_too(folders, three):
     job = bring(default_project(), receive([three], "logs.zip"))
     unpack_until(job, 2, cancel_import)
-    assert list(Import.unscoped.values_list("state", flat=True).distinct()) == ["cancelled"]
+    assert list(Import.unscoped.values_list("state", "message").distinct()) == [("cancelled", NOTHING_STORED)]
+    remove_cancelled(str(job.pk))
     assert (members().count(), Recording.unscoped.count(), left()) == (2, 0, [])
-    assert Import.unscoped.get(pk=job.pk).message == "Cancelled. Nothing was stored."
+
+
+def waiting_archive(recording: bytes, files: int) -> Import:
+    """An archive whose files are all added, and wait."""
+    content = {f"a/{number}.jsonl": recording + b"\n" * (files + number) for number in range(files)}
+    job = bring(default_project(), receive([archive(content)], "logs.zip"))
+    run_import(str(job.pk))
+    return job
+
+
+@pytest.mark.django_db
+def test_a_cancel_ends_all_that_waits_of_an_archive_in_one_statement(folders, recording):
+    def asked(files: int) -> int:
+        job = waiting_archive(recording, files)
+        with CaptureQueriesContext(connection) as queries:
+            cancel_import(job)
+        assert set(job.members.values_list("state", flat=True)) == {"cancelled"}
+        return len(queries)
+
+    assert asked(3) == asked(6)
+    remove_cancelled("")
+
+
+@pytest.mark.django_db
+def test_the_files_of_a_cancelled_archive_are_removed_in_slices(folders, recording):
+    job = waiting_archive(recording, 4)
+    run_import(str(job.members.first().pk))  # it is imported, and stays
+    cancel_import(job)
+    for rest in (2, 1, 0):
+        assert [queue.about(entry) for entry in queue.entries(REMOVE_CANCELLED)] == [str(job.pk)]
+        queue.entries(REMOVE_CANCELLED).delete()
+        remove_cancelled(str(job.pk), seconds=0)
+        assert Recording.unscoped.count() == 1 + rest
+    assert not queue.entries(REMOVE_CANCELLED).exists()
+
+
+@pytest.mark.django_db
+def test_a_removal_whose_worker_died_is_taken_up(folders, recording):
+    job = waiting_archive(recording, 2)
+    cancel_import(job)
+    queue.entries(REMOVE_CANCELLED).delete()
+    resume_removing()
+    resume_removing()
+    assert queue.entries(REMOVE_CANCELLED).count() == 1
+    remove_cancelled(str(job.pk))
+    queue.entries(REMOVE_CANCELLED).delete()
+    resume_removing()
+    assert not queue.entries(REMOVE_CANCELLED).exists()
+
+
+@pytest.mark.django_db
+def test_the_remaining_files_of_an_archive_that_is_unpacked_can_be_cancelled(handler, folders, three):
+    job = bring(default_project(), receive([three], "logs.zip"))
+    run_import(str(job.pk))
+    run_import(str(members().get(name="one.jsonl").pk))
+    waiting = PageClient(handler)
+    assert "Cancel the remaining files" in waiting.get(job.get_absolute_url()).content.decode()
+    waiting.post(f"{job.get_absolute_url()}cancel")
+    page = waiting.get(job.get_absolute_url()).content.decode()
+    assert ("1 file imported" in page, "2 not imported" in page, "Cancel the" in page) == (True, True, False)
+    remove_cancelled(str(job.pk))
+    assert Recording.unscoped.get().name == "one.jsonl"
 
 
 @pytest.mark.django_db
