@@ -15,12 +15,16 @@ import sys
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from inspector.beside.transcript import opened
 
 MOST_BYTES = 1_000_000  # of the event that is read
 MOST_COPIES = 50  # in the folder; the oldest go first
 MOST_COPIED = 2_000_000_000  # bytes of all copies together; the newest one stays whatever its size
-SUFFIX = ".jsonl"
+BLOCK = 1 << 20  # bytes that are copied at a time
+UNFINISHED_SECONDS = 3_600  # ours: an agent waits for a hook for a minute; an older unfinished copy is a dead one's
+SUFFIX, UNFINISHED = ".jsonl", ".part"
 
 
 def keep(data: bytes, folder: Path, now: datetime) -> str:
@@ -43,10 +47,10 @@ def keep(data: bytes, folder: Path, now: datetime) -> str:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9-]+", "-", source.name.removesuffix(SUFFIX))[:80]
     place = folder / f"{now:%Y%m%dT%H%M%SZ}-{name}{SUFFIX}"
-    unfinished = place.with_suffix(f".{os.getpid()}.part")
+    unfinished = place.with_suffix(f".{os.getpid()}{UNFINISHED}")
     try:
-        with source.open("rb") as original, _created(unfinished) as copy:
-            shutil.copyfileobj(original, copy)
+        with opened(source) as original, _created(unfinished) as copy:
+            copy_bytes(original, copy, os.fstat(original.fileno()).st_size)
         os.replace(unfinished, place)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -80,17 +84,35 @@ def folder_of_copies() -> Path:
     return Path(given or f"{data}/compaction-inspector/copies").expanduser()
 
 
-def _created(place: Path) -> Any:
+def copy_bytes(original: BinaryIO, copy: BinaryIO, size: int) -> None:
+    """What a file has now: one that grows while it is copied must not keep the agent waiting."""
+    while size > 0 and (block := original.read(min(size, BLOCK))):
+        copy.write(block)
+        size -= len(block)
+
+
+def _created(place: Path) -> BinaryIO:
     return os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _limit(folder: Path, newest: Path) -> None:
-    """Remove the oldest copies, until number and bytes are within the limits."""
+    """Remove the oldest copies, until number and bytes are within the limits, and what hooks left that were killed."""
     copies = sorted((path for path in folder.glob(f"*{SUFFIX}") if path != newest), reverse=True)
-    left, total = MOST_COPIES - 1, newest.stat().st_size
+    now = newest.stat()
+    left, total = MOST_COPIES - 1, now.st_size
     for path in copies:
-        with suppress(FileNotFoundError):  # the hook of another agent removes old copies, too
+        with suppress(OSError):  # the hook of another agent removes old copies, too
             total += path.stat().st_size
         left -= 1
         if left < 0 or total > MOST_COPIED:
-            path.unlink(missing_ok=True)
+            _remove(path)
+    for path in folder.glob(f"*{UNFINISHED}"):
+        with suppress(OSError):
+            if now.st_mtime - path.stat().st_mtime > UNFINISHED_SECONDS:
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove an old file; one that cannot be removed is no reason to call the new copy a failure."""
+    with suppress(OSError):
+        path.unlink()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from guard_core.calls_left import ENOUGH
 
@@ -26,6 +29,17 @@ def recent_counts(path: Path, most: int = ENOUGH + 1) -> list[int]:
         size = min(size * 4, MOST_BYTES)
 
 
+def opened(path: Path) -> BinaryIO:
+    """A transcript, to be read. Raises OSError for what is no regular file: a pipe or a terminal gives its bytes when
+    someone writes them, and an agent waits meanwhile."""
+    # Without O_NONBLOCK, which Windows lacks, opening a named pipe waits for its writer.
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        return os.fdopen(number, "rb")
+    os.close(number)
+    raise OSError(errno.EINVAL, "Not a regular file", str(path))
+
+
 def tokens_of(usage: object) -> int:
     """Prompt and output tokens of a usage as Anthropic writes it; 0 where it has none."""
     if not isinstance(usage, dict):
@@ -41,7 +55,7 @@ def whole(value: Any) -> int:
 
 def _last_lines(path: Path, size: int) -> tuple[list[bytes], bool]:
     """The whole lines in the last `size` bytes, and whether these are all of the file."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         begin = max(0, file.seek(0, 2) - size)
         file.seek(begin)
         lines = file.read(size).split(b"\n")

@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from inspector.beside.keeping import MOST_COPIES, keep, settings
+from inspector.beside.keeping import MOST_COPIES, copy_bytes, keep, settings
 
 NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
 ROOT = Path(__file__).parents[3]
@@ -50,6 +51,44 @@ def test_an_old_copy_that_is_gone_when_it_is_looked_at_does_not_matter(tmp_path:
     copies.mkdir()
     (copies / "20201123T120000Z-gone.jsonl").symlink_to(tmp_path / "gone")
     assert keep(event(source), copies, NOW).endswith("20261123T120000Z-session.jsonl.")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "loop"])
+def test_what_is_no_regular_file_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+    """A pipe gives its bytes when someone writes them, and a device without an end."""
+    place = tmp_path / "session.jsonl"
+    make: dict[str, Callable[[], object]] = {
+        "pipe": lambda: os.mkfifo(place),
+        "folder": place.mkdir,
+        "device": lambda: place.symlink_to("/dev/zero"),
+        "loop": lambda: place.symlink_to(place),
+    }
+    make[kind]()
+    with pytest.raises(OSError, match=r"session\.jsonl"):
+        keep(event(place), tmp_path / "copies", NOW)
+    assert list((tmp_path / "copies").iterdir()) == []
+
+
+def test_a_copy_has_what_the_transcript_had_when_it_was_begun(tmp_path: Path) -> None:
+    """One into which its own copies are written would grow without an end."""
+    source = tmp_path / "session.jsonl"
+    source.write_bytes(b"{}\n" * 1_000)
+    with source.open("rb") as original, source.open("ab", buffering=0) as copy:
+        copy_bytes(original, copy, 3_000)
+    assert source.stat().st_size == 6_000
+
+
+def test_what_killed_hooks_left_is_removed_and_never_the_copy_of_one_that_runs(tmp_path: Path) -> None:
+    source, copies = tmp_path / "session.jsonl", tmp_path / "copies"
+    source.write_bytes(b"{}\n")
+    copies.mkdir()
+    old, new = copies / "20261120T120000Z-a.7.part", copies / "20261123T115959Z-b.8.part"
+    for path in (old, new):
+        path.write_bytes(b"{")
+    os.utime(old, (0, 0))
+    (copies / "20201123T120000Z-folder.jsonl").mkdir()
+    keep(event(source), copies, NOW)
+    assert (old.exists(), new.exists()) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,13 @@ def test_more_of_a_transcript_is_read_where_its_end_holds_one_large_line(tmp_pat
     assert recent_counts(path) == [100_000, 101_000, 102_000, 103_000, 104_000]
 
 
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    for name, make in (("pipe", os.mkfifo), ("folder", os.mkdir), ("loop", lambda path: os.symlink(path, path))):
+        place = tmp_path / name
+        make(place)
+        assert recent_counts(place) == []
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"\xff", b"[]", b"7", b'"x"', b"{", b"[" * 100_000, b'{"context_window": 3' + b"0" * 10_000],
