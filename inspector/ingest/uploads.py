@@ -153,7 +153,7 @@ def keep(project: Project, received: Received, *, to_unpack: bool = False) -> Re
 
 def _check_quota(project: Project, size: int) -> None:
     """Raises LimitExceeded where a new recording would not fit into the project's quota."""
-    limit = project.quota_bytes
+    limit = _quota(project)
     if limit is None:
         return
     used = used_bytes(project)
@@ -166,12 +166,21 @@ def _check_quota(project: Project, size: int) -> None:
 
 def _check_waiting(project: Project, size: int) -> None:
     """Raises LimitExceeded where an archive would wait behind others, and all together exceed the project's quota."""
-    limit, waiting = project.quota_bytes, _bytes_of(_archives(project))
+    limit = _quota(project)
+    waiting = 0 if limit is None else _bytes_of(_archives(project))
     if limit is not None and waiting and waiting + size > limit:
         raise LimitExceeded(
             f"ZIP archives with {waiting:,} bytes wait to be unpacked in the project {project.name}, and {size:,} more "
             f"would exceed its quota of {limit:,}; send this one when they are unpacked"
         )
+
+
+def _quota(project: Project) -> int | None:
+    """The quota of a project in bytes. Where there is one, no other upload is counted against it until the end of the
+    transaction: two at once would both find room. What only names the project, as all its rows do, need not wait."""
+    if project.quota_bytes is None:
+        return None
+    return Project.objects.select_for_update(no_key=True).values_list("quota_bytes", flat=True).get(pk=project.pk)
 
 
 def used_bytes(project: Project) -> int:

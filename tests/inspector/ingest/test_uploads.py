@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 from django.core.files.uploadedfile import TemporaryUploadedFile
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.ingest.companions import add
+from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import Received, receive, safe_name, take
-from inspector.models import default_project
+from inspector.models import Recording, default_project
+from tests.waiting import PATIENCE
+
+MEANWHILE = 1.0  # seconds that the second upload is given; on a slow machine less is tried
 
 
 def test_bytes_are_hashed_while_they_are_copied(folders):
@@ -121,3 +126,25 @@ def test_a_file_of_a_form_has_one_name_when_it_is_taken(folders, settings):
     received = of_a_form(b"content")
     assert received.path.stat().st_nlink == 1
     assert list(settings.INCOMING_DIR.iterdir()) == [received.path]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_uploads_at_once_do_not_both_take_the_last_room_of_a_quota(folders):
+    project = default_project()
+    project.quota_bytes = 150
+    project.save()
+
+    def bring(content: bytes) -> None:
+        try:
+            submit(project, receive([content], "b.jsonl"))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            submit(project, receive([b"a" * 100], "a.jsonl"))
+            second = threads.submit(bring, b"b" * 100)
+            wait([second], MEANWHILE)
+        with pytest.raises(LimitExceeded, match="exceed its quota of 150"):
+            second.result(PATIENCE)
+    assert Recording.unscoped.get().name == "a.jsonl"
