@@ -263,7 +263,7 @@ def form(
 ) -> dict[str, Any]:
     """The form: what was typed, the errors beside it, and as placeholders the values that are in use.
 
-    `fields` are always shown, `more` are the policy's other settings.
+    `fields` are always shown, `more` are the policy's other settings. Two forms of one `shape` have the same fields.
     """
     kind, of = choice.kind, _Fields(choice, typed, errors, in_use)
     policies = [
@@ -282,6 +282,7 @@ def form(
     more = list(of.of_settings(main=False))
     return {
         "policy": kind.name,
+        "shape": " ".join([kind.name, *(item["name"] for item in (*fields, *more))]),
         "fields": fields,
         "more": more,
         "open": any(of.values.get(item["name"]) or item["error"] for item in more),

@@ -1,34 +1,31 @@
 // The overview: an answer to changed settings never replaces a field, so that what is being typed stays; it only
-// brings up to date what is said beside the fields, and which of them the chosen policy uses.
-const ATTRIBUTES = ["aria-current", "aria-invalid", "class", "disabled", "hidden", "placeholder"];
-const CONTROLS = "input, select";
+// brings up to date what is said beside the fields, and which of them the chosen policy uses. That comes as data
+// (inspector/pages/overview/beside_fields.py) where the answer is for the fields that the page has.
+const SHAPE = "Form-Shape";
 const settings = () => document.getElementById("settings");
 const query = (form = settings()) => new URLSearchParams(new FormData(form)).toString();
 
-function copyAttributes(fresh, shown) {
-  for (const name of ATTRIBUTES) {
-    if (fresh.hasAttribute(name)) shown.setAttribute(name, fresh.getAttribute(name));
-    else shown.removeAttribute(name);
-  }
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (detail.target.id === "chart" && settings()) detail.headers[SHAPE] = settings().dataset.shape;
+});
+
+function setAttribute(element, name, value) {
+  const text = value === true ? "" : value || null;
+  if (element.getAttribute(name) === text) return;
+  if (text === null) element.removeAttribute(name);
+  else element.setAttribute(name, text);
 }
 
-function refresh(fragment) {
+function refresh(beside) {
   let unsent = false;
-  for (const fresh of fragment.querySelectorAll("[data-fresh]")) {
-    const shown = document.querySelector(`[data-fresh="${CSS.escape(fresh.dataset.fresh)}"]`);
-    if (!shown) continue; // a preset that was saved since the page was loaded
-    if (fresh.type === "hidden") shown.value = fresh.value;
-    unsent ||= shown.disabled && !fresh.disabled && shown.value !== fresh.value;
-    copyAttributes(fresh, shown);
-    if (!fresh.matches(CONTROLS) && shown.textContent !== fresh.textContent) shown.textContent = fresh.textContent;
+  for (const element of document.querySelectorAll("[data-fresh]")) {
+    const { text, value, ...attributes } = beside[element.dataset.fresh] ?? {}; // none of a preset that was deleted since
+    if (element.type === "hidden") element.value = value ?? element.value;
+    unsent ||= element.disabled && attributes.disabled === false && element.value !== value;
+    for (const [name, given] of Object.entries(attributes)) setAttribute(element, name, given);
+    if (text !== undefined && element.textContent !== text) element.textContent = text;
   }
   if (unsent) htmx.trigger(settings(), "submit"); // a field that was off keeps its value, and is used again
-}
-
-// The policy that a form was written for, and its fields: two policies may name theirs alike, with other choices.
-function shape(form) {
-  const written = form.querySelector("[name=policy] [selected]").value;
-  return [written, ...Array.from(form.querySelectorAll(CONTROLS), (field) => field.name)].join();
 }
 
 const typed = new Map(); // what was typed for settings that another policy does not have: it comes back with them
@@ -41,22 +38,19 @@ function restore(focused, answered) {
 }
 
 // Another policy has other settings: then the whole form is new, and the focus goes back to where it was.
-document.addEventListener("htmx:oobBeforeSwap", (event) => {
-  if (event.detail.target.id !== "what-if") return;
-  const policy = (form) => form.querySelector("[name=policy]").value;
-  if (policy(event.detail.fragment) !== policy(settings())) {
-    event.detail.shouldSwap = false; // the policy was changed again since, and its own answer is to come
-    return;
-  }
-  if (shape(event.detail.fragment.querySelector("#settings")) !== shape(settings())) {
-    const focused = document.activeElement?.id;
-    for (const field of settings().querySelectorAll("input")) typed.set(field.name, field.value);
-    const answered = query(event.detail.fragment.querySelector("#settings"));
-    document.addEventListener("htmx:afterSettle", () => restore(focused, answered), { once: true }); // it is wired by then
-    return;
-  }
-  event.detail.shouldSwap = false;
-  refresh(event.detail.fragment);
+document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+  if (detail.target.id !== "what-if") return;
+  const data = detail.fragment.querySelector("[data-beside]");
+  const beside = data && JSON.parse(data.textContent);
+  const policy = beside?.policy.value ?? detail.fragment.querySelector("[name=policy]").value;
+  const isCurrent = policy === settings().querySelector("[name=policy]").value; // else the answer to another change is to come
+  detail.shouldSwap = isCurrent && !beside;
+  if (isCurrent && beside) refresh(beside);
+  if (!detail.shouldSwap) return;
+  const focused = document.activeElement?.id;
+  for (const field of settings().querySelectorAll("input")) typed.set(field.name, field.value);
+  const answered = query(detail.fragment.querySelector("#settings"));
+  document.addEventListener("htmx:afterSettle", () => restore(focused, answered), { once: true }); // it is wired by then
 });
 
 // The same settings are not asked for twice: leaving a field by a click on a link would replace that link before the

@@ -21,6 +21,7 @@ from inspector.figures.legend import legend_names
 from inspector.figures.plain import plain_figure
 from inspector.pages.overview import presenter, presets, without_calls
 from inspector.pages.overview.answers import answers
+from inspector.pages.overview.beside_fields import beside_fields
 from inspector.pages.overview.figure import context_timeline, rows_of
 from inspector.pages.overview.picture import context_picture
 from inspector.pages.session import reread
@@ -33,6 +34,7 @@ from inspector.replays.choice import NAMES, form, plain
 from inspector.storage import loading
 
 SMALLEST_RANGE = 4  # steps: a zoom below this shows nothing new
+SHAPE_HEADER = "Form-Shape"  # of a request from a page with a form: that of its fields (static/js/overview.js)
 
 
 @require_GET
@@ -50,8 +52,11 @@ def session_overview(request: HttpRequest, session_id: UUID) -> HttpResponse:
     context = {**page.context("overview"), **_overview(page), "not_used": ()}  # the fields say it
     if wants_part(request, "overview"):  # the settings are reset
         return render(request, "inspector/overview/_reset.html", context)
+    is_swap = wants_part(request, "chart")
+    if is_swap and page.count and request.headers.get(SHAPE_HEADER) == context["form"]["shape"]:
+        context["beside"] = json.dumps(beside_fields(context["form"], context["saved"]))
     response = render_part(request, "chart", "inspector/overview/_swap.html", "inspector/overview/detail.html", context)
-    if wants_part(request, "chart"):
+    if is_swap:
         response["HX-Push-Url"] = "false" if page.errors else page.links["overview"]
         if page.errors:
             response["HX-Reswap"] = "none"

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from html.parser import HTMLParser
 
 import msgspec
 import pytest
@@ -109,6 +110,48 @@ def test_a_changed_setting_is_replayed_and_compared(part_of, gap):
     assert "100,000" in text
     swapped = {"headline", "answers", "results", "about", "session-bar", "what-if"}
     assert set(re.findall(r'id="([a-z-]+)"[^>]* hx-swap-oob="true"', text)) == swapped
+
+
+class FormFields(HTMLParser):
+    """The form of a page: its shape, and of each element that is brought up to date its attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.shape, self.fresh = "", {}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.shape = attributes.get("data-shape", self.shape)
+        if "data-fresh" in attributes:
+            self.fresh[attributes["data-fresh"]] = attributes
+
+
+@pytest.mark.parametrize("query", ["?window=100000", "?cap=3&factor=no", "?cap=many", "?window=5&buffer=7%25"])
+def test_a_page_with_the_same_fields_gets_what_is_beside_them_as_data(client, gap, query):
+    url, asked = gap.get_absolute_url() + query, {"HX-Request": "true", "HX-Target": "chart"}
+    known = FormFields(page(client, gap).content.decode())
+    whole = client.get(url, headers=asked).content.decode()
+    text = client.get(url, headers={**asked, "Form-Shape": known.shape}).content.decode()
+    assert 'id="set-window"' in whole
+    assert 'id="set-window"' not in text
+    beside = json.loads(html.unescape(re.search(r"<div data-beside[^>]*>(.*?)</div>", text)[1]))
+    fresh = FormFields(whole).fresh
+    assert fresh.keys() - beside.keys() == {"about-policy"}  # it stays as the policy does
+    for name in fresh.keys() & beside.keys():
+        for key, said in beside[name].items():
+            written = fresh[name].get(key, "")
+            assert key in ("text", "value") or said == ((key in fresh[name]) if isinstance(said, bool) else written)
+    assert beside["window"]["value"] == fresh["window"]["value"]
+    assert beside["profile"]["value"] == "current"
+
+
+def test_a_page_with_other_fields_gets_the_whole_form(client, gap):
+    known = FormFields(page(client, gap).content.decode())
+    asked = {"HX-Request": "true", "HX-Target": "chart", "Form-Shape": known.shape}
+    text = client.get(gap.get_absolute_url() + "?policy=none", headers=asked).content.decode()
+    assert 'id="set-window"' in text
+    assert "data-beside" not in text
 
 
 def test_the_address_holds_only_settings_that_were_changed(part_of, gap):
