@@ -212,16 +212,18 @@ def _resources(request: dict[str, Any], keys: tuple[str, ...]) -> Iterator[dict[
 
 
 def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_Group]:
-    """The spans of one resource by conversation, or its events. What names none belongs to the first that its trace
-    names, as the reader has it. Events alone are no call: their spans are."""
+    """The spans of one resource by conversation, or its events by trace: which conversation these are of, their spans
+    say. What names none belongs to the first that its trace names, as the reader has it. Events alone are no call:
+    their spans are."""
     program, service = _digest(fields.mapping(resource, "resource")), service_of(resource)
+    keys = CONVERSATION_KEYS if kind in RESOURCES else ()
     named: dict[str, str] = {}
     for item in sorted(placed, key=lambda item: item.start):
-        if item.trace and (conversation := first(item.attributes, CONVERSATION_KEYS)):
+        if item.trace and (conversation := first(item.attributes, keys)):
             named.setdefault(item.trace, conversation)
     parts: dict[tuple[str, str], list[Placed]] = {}
     for item in placed:
-        conversation = first(item.attributes, CONVERSATION_KEYS) or named.get(item.trace, "")
+        conversation = first(item.attributes, keys) or named.get(item.trace, "")
         parts.setdefault((conversation, "" if conversation else item.trace), []).append(item)
     if not parts:
         nothing = {

@@ -370,10 +370,16 @@ def test_messages_that_come_as_log_records_are_in_the_session_of_their_spans(cli
 
 
 @pytest.mark.parametrize("conversation", ["", "c-1"])
+@pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("logs_first", [True, False])
-def test_log_records_with_a_resource_of_their_own_are_in_the_session_of_their_spans(client, logs_first, conversation):
-    """Two providers of an SDK may be given different resources; trace and span say what belongs together."""
+def test_log_records_with_a_resource_of_their_own_are_in_the_session_of_their_spans(
+    client, logs_first, named, conversation
+):
+    """Two providers of an SDK may be given different resources; trace and span say what belongs together, also where
+    the events are `named` for a conversation."""
     bodies = [logged(1, *SAID, service="agent logs"), silent(1, conversation=conversation)]
+    for record in bodies[0]["resourceLogs"][0]["scopeLogs"][0]["logRecords"] if named else ():
+        record["attributes"] = [{"key": "gen_ai.conversation.id", "value": {"stringValue": "c-1"}}]
     for body in bodies if logs_first else reversed(bodies):
         assert post(client, body).status_code == 200
         work()
