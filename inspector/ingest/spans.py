@@ -304,14 +304,15 @@ def _programs_of(project: Project, traces: set[str]) -> defaultdict[str, set[str
 def _gather(project: Project, spans: list[_Group]) -> set[str]:
     """Have the events that waited for these spans under a resource of their own belong to the recording of the spans;
     the recordings that have more now."""
-    rows, gathered = SpanBatch.objects.of(project), set()
+    rows, gathered = SpanBatch.objects.of(project).filter(has_calls=False).exclude(body=b""), set()
     for group in spans:
         known = _known_places(project, group.program, {_trace_key(trace) for trace in group.all_traces})
-        places = {trace[:TRACE_CHARS]: known.get(_trace_key(trace), group.program) for trace in group.all_traces}
-        for some in _slices(places):
-            for batch in list(rows.filter(trace__in=some, has_calls=False).exclude(body=b"")):
-                source = places[batch.trace]
-                if batch.source != source and group.spans & _spans_of_events(decompressed(batch.body)):
+        traces: defaultdict[str, list[str]] = defaultdict(list)
+        for trace in group.all_traces:
+            traces[known.get(_trace_key(trace), group.program)].append(trace[:TRACE_CHARS])
+        for source, some in ((source, some) for source, mine in traces.items() for some in _slices(mine)):
+            for batch in list(rows.filter(trace__in=some).exclude(source=source)):
+                if group.spans & _spans_of_events(decompressed(batch.body)):
                     _move(batch, source)
                     gathered.add(source)
     return gathered

@@ -10,6 +10,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from django.db.models.signals import post_init
 from django.utils import timezone
 
 from inspector.ingest import spans
@@ -388,6 +389,22 @@ def test_log_records_with_a_resource_of_their_own_are_in_the_session_of_their_sp
     assert (row.calls, texts_of(row)) == (1, ["Hello", "Hi."])
     assert SpanBatch.unscoped.count() == 2
     assert not Import.unscoped.filter(state="failed").exists()
+
+
+def test_events_that_are_with_their_spans_are_not_read_again_when_further_spans_come(client):
+    loaded: list[str] = []
+
+    def note(instance: SpanBatch, **_: object) -> None:
+        loaded.append(instance.trace)
+
+    for number in range(1, 4):
+        post(client, logged(number, *SAID, trace=1))
+        post_init.connect(note, sender=SpanBatch)
+        try:
+            post(client, silent(number, trace=1))
+        finally:
+            post_init.disconnect(note, sender=SpanBatch)
+        assert len(loaded) == 2 * number  # the row that is stored, and the one of which a job is queued
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
