@@ -95,7 +95,7 @@ class _Loop:
 
     def _wait(self, reason: str, every: float) -> float:
         if not self.is_away:
-            self._say(f"{reason}; trying again.")
+            self._say(f"{reason.rstrip('.')}; trying again.")
         self.is_away = True
         self._pause = min(max(self._pause * 2, every), SLOWEST)
         return self._pause

@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -16,8 +17,20 @@ from inspector.watching.files import companions, is_in_lines, versions_of, whole
 TOKEN = re.compile(r'X-CSRFToken": "([^"]+)"')
 TIMEOUT = 120.0  # seconds for one answer; a server waits a moment for small files only
 CHUNK = 1 << 20  # bytes
-# A login or a key is missing, or too much was sent: the file is sent again when that has changed.
-TRIED_AGAIN = (http.client.UNAUTHORIZED, http.client.FORBIDDEN, http.client.TOO_MANY_REQUESTS)
+# A login or a key is missing, too much was sent, or the server has no room or no time (`project/trouble.py`, and what
+# stands before it): the file is sent again when that has changed.
+TRIED_AGAIN = (
+    http.client.UNAUTHORIZED,
+    http.client.FORBIDDEN,
+    http.client.REQUEST_TIMEOUT,
+    http.client.TOO_MANY_REQUESTS,
+    http.client.BAD_GATEWAY,
+    http.client.SERVICE_UNAVAILABLE,
+    http.client.GATEWAY_TIMEOUT,
+    http.client.INSUFFICIENT_STORAGE,
+)
+
+TOO_LARGE = "it is larger than the server accepts (setting MAX_UPLOAD_BYTES)"
 
 
 class Away(Exception):
@@ -59,6 +72,8 @@ class Server:
         if status == http.client.FORBIDDEN and not self._key:  # the server was started anew with another key
             self._greet()
             status, body = self._post(path)
+        if status == http.client.REQUEST_ENTITY_TOO_LARGE:  # said in plain text, by whoever limits the size of bodies
+            return SentFile(refused=TOO_LARGE)
         try:
             answer = json.loads(body)
         except ValueError as error:
@@ -117,7 +132,9 @@ class Server:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         connection = kind(self._parts.hostname or "", self._parts.port, timeout=TIMEOUT)
         try:
-            connection.request(method, path, body=body, headers=headers or {})
+            connection.connect()
+            with suppress(BrokenPipeError, ConnectionResetError):  # who refuses a body by its size does not read it
+                connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()
             return response, response.read()
         except (ConnectionError, TimeoutError, http.client.HTTPException, OSError) as error:

@@ -14,7 +14,7 @@ import pytest
 from inspector.watching.child import FolderWatch
 from inspector.watching.command import _Loop, watch
 from inspector.watching.files import Watched, companions, is_only_begun, versions_of, whole_size
-from inspector.watching.sending import TOKEN, Away, Changed, SentFile, Server, _read
+from inspector.watching.sending import TOKEN, TOO_LARGE, Away, Changed, SentFile, Server, _read
 
 SENT_SLOWLY = 32 * 2**20  # bytes: more than what sockets hold of it before the other side reads
 
@@ -213,6 +213,48 @@ def test_a_place_that_cannot_be_looked_at_is_not_there_and_stops_nothing(tmp_pat
     assert "is not there; it is not watched." in capsys.readouterr().out
     assert changed(Watched([place, log], since=0)) == ["a.jsonl"]
     assert FolderWatch("http://127.0.0.1:1", lambda: [str(place), str(log)])._wanted() == [str(log)]
+
+
+@contextmanager
+def refusing(status: int, text: str) -> Iterator[str]:
+    """The address of a server that answers each recording with a status before it reads it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
+            self.close_connection = True
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_file_that_is_larger_than_the_server_accepts_does_not_stop_the_others(tmp_path):
+    """The server closes the connection while the file is still being sent."""
+    log, words = tmp_path / "a.jsonl", []
+    log.write_bytes(b"{}\n" * SENT_SLOWLY)
+    with refusing(413, "The request is larger than the limit.") as address:
+        loop = _Loop(Server(address, "key"), watched := Watched([log], since=0), words.append)
+        loop.look(1.0)
+    assert (words, changed(watched), loop.is_away) == ([f"a.jsonl: {TOO_LARGE}"], [], False)
+
+
+@pytest.mark.parametrize("status", [401, 403, 408, 429, 502, 503, 504, 507])
+def test_a_file_that_the_server_has_no_room_or_no_time_for_is_sent_again(status, tmp_path):
+    log, words = tmp_path / "a.jsonl", []
+    log.write_bytes(b"{}\n")
+    with refusing(status, '{"error": "The disk is full."}') as address:
+        loop = _Loop(Server(address, "key"), watched := Watched([log], since=0), words.append)
+        loop.look(1.0)
+    assert (words, changed(watched)) == ([f"{address} refuses: The disk is full; trying again."], ["a.jsonl"])
 
 
 @pytest.mark.django_db
