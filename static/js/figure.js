@@ -69,25 +69,18 @@ const sizeOf = ({ clientWidth, clientHeight }) => `${clientWidth < NARROW} ${cli
 
 // ---- one island
 class Island {
-  constructor(element) {
+  constructor(element, old) {
     this.element = element;
     this.plot = element.querySelector("[data-plot]");
     const list = element.querySelector("[data-legend]");
-    this.legend = list && new Legend(list);
-    if (list) this.legend.changed = () => this.draw();
+    this.legend = old?.legend ?? (list && new Legend(list));
+    if (this.legend) this.legend.changed = () => this.draw();
     this.at = null;
   }
 
-  // The new element of a fragment takes over the plot of the one it replaced, so that the chart changes without a flash,
-  // with its legend, and the points that were asked for ahead of the fragment.
+  // The new element of a fragment has the plot and the legend of the one it replaced (hx-preserve), so that the chart changes
+  // without a flash, and takes over the points that were asked for ahead of the fragment.
   inherit(old, search) {
-    this.plot.replaceWith(old.plot);
-    this.plot = old.plot;
-    if (old.legend) {
-      this.legend.list.replaceWith(old.legend.list);
-      this.legend = old.legend;
-      this.legend.changed = () => this.draw();
-    }
     this.listening = old.listening;
     this.plot.island = this;
     if (old.listening) this.element.dataset.plotted = "1";
@@ -269,8 +262,8 @@ const islands = new Map();
 function start(root, search) {
   for (const element of root.querySelectorAll("[data-figure]")) {
     if (islands.has(element)) continue;
-    const island = new Island(element);
     const old = [...islands.values()].find((other) => !other.element.isConnected && other.element.id === element.id);
+    const island = new Island(element, old);
     if (old) {
       island.inherit(old, search);
       islands.delete(old.element);

@@ -311,6 +311,23 @@ def test_the_chart_stays_while_its_data_change(overview):
     assert threshold
 
 
+def test_an_answer_to_changed_settings_takes_no_part_of_the_drawing_or_the_legend_away(overview):
+    overview.evaluate("""() => {
+      window.taken = [];
+      document.addEventListener("htmx:beforeCleanupElement", ({ target }) => window.taken.push(target));
+    }""")
+    entry = overview.locator("[data-legend] button", has_text="context window")
+    entry.click()
+    overview.fill("#set-window", "90000")
+    overview.wait_for_url(re.compile(r"\?window=90000$"))
+    drawn(overview)
+    assert overview.evaluate("window.taken.some((element) => element.id === 'timeline')")
+    inside = "window.taken.filter((element) => element.closest('[data-plot], [data-legend]')).length"
+    assert overview.evaluate(inside) == 0
+    overview.locator("[data-legend] button", has_text="compaction").first.click()
+    assert overview.locator("[data-legend] [aria-pressed=false]").all_text_contents() == ["compaction"]
+
+
 def test_the_chart_comes_before_the_words_and_its_points_once(overview):
     held, asked = [], []
     overview.route(lambda url: "window=90000" in url and "figure.json" not in url, lambda route: held.append(route))
