@@ -217,7 +217,7 @@ def analyse(row: Session, choice: Choice) -> Analysis:
     if (under_way := REPLAYS.find(key)) is not None:
         raise ReplayUnderWay(under_way)
     try:
-        return _cache.get(key, lambda: _quick(row, choice)).narrow()
+        return _cache.get(key, lambda: _quick(row, choice, key)).narrow()
     except TooLong:
         raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), choice), row.calls)) from None
 
@@ -230,9 +230,9 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
     return _cache.get(key_of(row, choice), lambda: _stored_or_made(row, choice, each))
 
 
-def _quick(row: Session, choice: Choice) -> Analysis:
+def _quick(row: Session, choice: Choice, key: tuple[Any, ...]) -> Analysis:
     analysis = _stored(row, choice, budget()) if _reads_stored else None
-    return analysis or _analyse(row, choice, budget())
+    return analysis or _analyse(row, choice, budget(), key=key)
 
 
 def _stored_or_made(row: Session, choice: Choice, each: Callable[[int], object]) -> Analysis:
@@ -316,9 +316,15 @@ _facts: ByteCache[StoredFacts] = ByteCache(
 )
 
 
-def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replayed: Trace | None = None) -> Analysis:
-    """`replayed`: the replay, where it was made before."""
-    facts = facts_of(row)
+def _analyse(
+    row: Session,
+    choice: Choice,
+    each: Callable[[int], object],
+    replayed: Trace | None = None,
+    key: tuple[Any, ...] | None = None,
+) -> Analysis:
+    """`replayed`: the replay, where it was made before; `key`: that of `key_of`, where it is known."""
+    facts = facts_of(row, key)
     ledger, usage = facts.ledger, facts.usage
     policy = get_policy(choice.kind.name, **choice.engine_settings(facts))
     window = window_of(row, choice)
@@ -333,15 +339,16 @@ def _analyse(row: Session, choice: Choice, each: Callable[[int], object], replay
     shows_policy = choice.changed or facts.is_contextguards
     data = timeline(facts.recording, observed, replayed, own=facts.own, shows_policy=shows_policy)
     observed, replayed = (replace(trace, columns=narrowed(trace.columns)) for trace in (observed, replayed))
-    key = (str(row.pk), row.revision)
-    return Analysis(choice, window, ledger, facts.attribution, policy, observed, replayed, data, facts, key)
+    of = (str(row.pk), row.revision)
+    return Analysis(choice, window, ledger, facts.attribution, policy, observed, replayed, data, facts, of)
 
 
-def facts_of(row: Session) -> StoredFacts:
-    """The stored recording, with everything that is said of it: the same whatever is replayed beside it."""
+def facts_of(row: Session, key: tuple[Any, ...] | None = None) -> StoredFacts:
+    """The stored recording, with everything that is said of it: the same whatever is replayed beside it. `key`: that of
+    `key_of` under any choice, where it is known."""
     window = window_of(row, Choice())
-    key = (*key_of(row, Choice())[:-1], window)
-    return _facts.get(key, lambda: _load_facts(row, window))
+    known = (*(key or key_of(row, Choice()))[:-1], window)
+    return _facts.get(known, lambda: _load_facts(row, window))
 
 
 def _load_facts(row: Session, window: Sourced) -> StoredFacts:

@@ -58,7 +58,7 @@ def answers_at_hand(row: Session) -> AvoidanceAnswers | None:
     if REPLAYS.find(key) is not None:
         return None
     try:
-        return _cache.get(key, lambda: _stored_or_made(row, budget() if row.calls <= QUICK_CALLS else _never))
+        return _cache.get(key, lambda: _at_hand(row))
     except TooLong:
         return None
 
@@ -109,6 +109,15 @@ def _forecast(row: Session) -> Forecast:
 
 
 _cache: ByteCache[AvoidanceAnswers] = ByteCache(CACHE_BYTES, lambda found: BYTES_AN_ANSWER * (1 + len(found.answers)))
+
+
+def _at_hand(row: Session) -> AvoidanceAnswers:
+    """Raises TooLong where the answers are neither stored nor quick."""
+    if row.calls <= QUICK_CALLS:
+        return _stored_or_made(row, budget())
+    if not stored.has_any(row):  # what is stored of a session has a name that takes several looks at the database
+        raise TooLong
+    return _stored_or_made(row, _never)
 
 
 def _stored_or_made(row: Session, each: Callable[[int], object]) -> AvoidanceAnswers:

@@ -105,6 +105,11 @@ def place_of(row: Session, choice: Choice, what: Sequence[str] = ()) -> Path:
     return _folder() / str(row.pk) / f"{name.hexdigest()}{_SUFFIX}"
 
 
+def has_any(row: Session) -> bool:
+    """Has anything been stored that was computed of a session."""
+    return (_folder() / str(row.pk)).is_dir()
+
+
 def load(place: Path, kind: type[T]) -> T | None:
     """The result that is stored here; None where there is none that can be read."""
     try:

@@ -51,11 +51,15 @@ class Frame:
     analysis: Analysis
     side: str
     paths: dict[str, str] = field(default_factory=dict)
-    reading: Import | None = None  # the newest import of its file
 
     @property
     def count(self) -> int:
         return self.analysis.ledger.step_count
+
+    @cached_property
+    def reading(self) -> Import | None:
+        """The newest import of its file."""
+        return self.row.recording.imports.order_by("-created").first()
 
     @cached_property
     def compactions(self) -> CompactionCounts:
@@ -122,7 +126,7 @@ class Frame:
             "overview_path": self.paths["overview"],
             "steps_path": self.paths["steps"],
             "reset": self.paths["overview"],
-            "report": self.paths.get("report", ""),
+            "report": "" if self.reading is None else f"{self.reading.get_absolute_url()}?report",
             "window": self.paths["window"],
         }
 
@@ -249,15 +253,8 @@ def frame_of(request: HttpRequest, session_id: UUID, query: Mapping[str, str], s
         analysis = analyse(row, choice)
     default = "replayed" if analysis.simulated and analysis.diverges else "recorded"
     side = side if side in SIDES and (side == "recorded" or analysis.diverges) else default
-    reading = row.recording.imports.order_by("-created").first()
-    return Frame(request, row, choice, errors, analysis, side, _paths(row, reading), reading)
-
-
-def _paths(row: Session, reading: Import | None) -> dict[str, str]:
     paths = {page: reverse(f"session_{page}", args=[row.pk]) for page in (*PAGES, "window", "avoid")}
-    if reading is not None:
-        paths["report"] = reading.get_absolute_url() + "?report"
-    return paths
+    return Frame(request, row, choice, errors, analysis, side, paths)
 
 
 def step_of(request: HttpRequest, name: str, count: int, default: int = 0) -> int:

@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from guard_core.policies import get_policy
 from inspector.models import Estimate
@@ -92,6 +94,9 @@ def test_a_measured_session_whose_answers_are_of_an_earlier_version_awaits_no_se
     measured = {"revision": row.revision, "result": packed_result(EstimationResult())}
     Estimate.objects.in_session(row).update_or_create(defaults=measured)
     assert "Not searched yet." in client.get(row.get_absolute_url()).content.decode()
+    with CaptureQueriesContext(connection) as queries:  # nothing is stored of it, which the data folder says
+        assert "Not searched yet." in client.get(row.get_absolute_url() + "?window=90000").content.decode()
+    assert not [query for query in queries.captured_queries if "inspector_sessionchunk" in query["sql"]]
 
 
 def test_a_session_without_such_findings_has_nothing_to_avoid(client, db):

@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from guard_core.recordings.formats import native
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
@@ -206,6 +208,16 @@ def test_an_open_table_stays_open_when_a_setting_changes(part_of, gap):
 def test_a_zoom_gets_its_own_points(client, coding):
     figure = json.loads(page(client, coding, "figure.json?from=10&to=20").content)
     assert figure["layout"]["xaxis"]["range"] == [9.5, 20.5]
+
+
+@pytest.mark.django_db
+def test_the_points_of_changed_settings_ask_no_table_twice_and_none_for_what_a_page_says(client):
+    row = stored(msgspec.structs.replace(counted((50_000, 60_000, 70_000)), format="claude-code"))
+    page(client, row)
+    with CaptureQueriesContext(connection) as queries:
+        assert page(client, row, "figure.json?window=90000").status_code == 200
+    tables = [re.search(r' FROM "inspector_(\w+)"', query["sql"])[1] for query in queries.captured_queries]
+    assert sorted(tables) == ["estimate", "project", "rulesetting", "session"]
 
 
 def test_settings_that_are_not_allowed_have_no_points(client, coding):
