@@ -27,6 +27,7 @@ KINDS = ("user text", "model text", "reasoning", "tool calls", "tool results", "
 TEXT_KINDS = 5  # the first five are measured in lexical tokens (or in a tokenizer's)
 MODEL_TEXT = KINDS.index("model text")
 RESULTS = KINDS.index("tool results")
+OPAQUE = KINDS.index("opaque reasoning")
 MESSAGE = KINDS.index("message")
 
 # Where nothing is measured: tokens per lexical token of the text kinds, per picture (Anthropic: width x height / 750,
@@ -41,6 +42,10 @@ AGENT_LEVELS = {"codex": 0.82}
 # Source: fitted over 2,919 intervals of 57 public recordings of Claude Code with one model (50; other models 33 to 67),
 # 256 of 29 ones of OpenCode (52), and three of Codex CLI (0 to 11), rounded.
 AGENT_MESSAGES = {"claude-code": 50.0, "opencode": 50.0, "codex": 10.0}
+# Encrypted reasoning is that which the event may show in words, as base64: four bytes for three. Source: 13 public
+# recordings of Claude models whose reasoning is shown and signed: 0.55 to 0.75 bytes of words per signed byte where all
+# of it is shown, and 0.3 where it is shown in part.
+SIGNED, SHOWN = 4, 3
 # How much content the starting ratio is worth against what is measured (lexical tokens, pictures, bytes, messages).
 BELIEF = np.array([800.0, 800.0, 800.0, 800.0, 800.0, 3.0, 3_000.0, 24.0])
 HIGHEST = np.array([8.0, 8.0, 8.0, 8.0, 8.0, 20_000.0, 2.0, 200.0])
@@ -104,7 +109,8 @@ def content(ledger: Ledger, weights: Ints | None = None) -> Ints:
 
 
 def content_of(events: dict[str, Ints], weights: Ints | None = None) -> Ints:
-    """The same for cost columns. Text is measured in lexical tokens, or in `weights`, a tokenizer's count per event."""
+    """The same for cost columns. Text is measured in lexical tokens, or in `weights`, a tokenizer's count per event;
+    encrypted reasoning in the bytes of what the event does not show of it in words."""
     weights = events["lexical_tokens"] if weights is None else weights
     parts = (events["reasoning_bytes"], events["call_bytes"], events["result_bytes"])
     text = events["bytes"] - sum(parts)
@@ -112,7 +118,8 @@ def content_of(events: dict[str, Ints], weights: Ints | None = None) -> Ints:
     texts = np.stack([np.where(by_model, 0, text), np.where(by_model, text, 0), *parts])
     texts = texts * weights // np.maximum(events["bytes"], 1)
     media = ((events["flags"] & HAS_MEDIA) > 0).astype(np.int64)
-    return np.concatenate([texts, [media, events["opaque_bytes"], np.ones(len(text), dtype=np.int64)]]).T
+    hidden = np.maximum(events["opaque_bytes"] - events["reasoning_bytes"] * SIGNED // SHOWN, 0)
+    return np.concatenate([texts, [media, hidden, np.ones(len(text), dtype=np.int64)]]).T
 
 
 def _micro(amounts: Ints, ratios: Floats) -> Ints:
@@ -130,6 +137,8 @@ def starting(agent: str, model: str = "") -> Start:
     family = family_of(model)
     ratios[MESSAGE] = AGENT_MESSAGES.get(agent, ratios[MESSAGE])
     ratios[:TEXT_KINDS] *= AGENT_LEVELS.get(agent, family.level if family else 1.0)
+    if family is not None:
+        ratios[OPAQUE] = family.opaque
     return Start(np.round(ratios, _DIGITS))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from guard_core.estimation.forecast import MOST_ORIGINS, forecast, known_at, predict, predictions
+from guard_core.events import Event, ReasoningPart, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
 from tests.big_sessions import big_session
@@ -67,6 +68,18 @@ def test_the_first_calls_are_forecast_by_what_is_usual_for_the_model():
         ledger = Ledger.of(session(*events, calls=tuple(msgspec.structs.replace(call, model=name) for call in calls)))
         errors[name] = abs(predict(ledger, known_at(ledger, 1), 2) / calls[2].prompt_tokens - 1)
     assert errors["gpt-5.3-codex"] < 0.02 < errors["scripted-model"]
+
+
+def test_hidden_reasoning_is_forecast_by_its_encrypted_size_from_the_first_calls_on():
+    hidden, per_byte = 6_000, 0.3  # bytes of a signature, and the tokens per byte that the provider counts
+    answer = Event(Role.MODEL, (ReasoningPart("", opaque_bytes=hidden), TextPart("answer")))
+    events = [part for _ in range(6) for part in (user("word " * 20), answer)]
+    growth = round(hidden * per_byte) + 60
+    calls = tuple(
+        ModelCall(2 * turn + 1, 2 * turn + 1, 4_000 + growth * turn, model="claude-opus-4-6") for turn in range(6)
+    )
+    ledger = Ledger.of(session(*events, calls=calls))
+    assert predict(ledger, known_at(ledger, 1), 5) == pytest.approx(calls[5].prompt_tokens, rel=0.05)
 
 
 def test_answers_without_what_they_answer_grow_as_the_calls_before():

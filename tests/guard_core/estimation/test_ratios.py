@@ -5,7 +5,10 @@ import hashlib
 import numpy as np
 import pytest
 
-from guard_core.estimation.ratios import HIGHEST, KINDS, START, fit
+from guard_core.estimation.ratios import HIGHEST, KINDS, OPAQUE, START, content, fit
+from guard_core.events import Event, ReasoningPart, Role
+from guard_core.ledger import Ledger
+from tests.builders import session
 
 INTERVALS = 700
 
@@ -35,3 +38,9 @@ def test_ratios_stay_within_their_bounds_and_a_kind_that_is_nowhere_keeps_its_ow
     assert ratios[0] == HIGHEST[0]
     assert ratios[1] >= 0.0
     assert np.array_equal(ratios[5:], START[5:])
+
+
+@pytest.mark.parametrize(("words", "hidden"), [("", 400), ("t" * 150, 200), ("t" * 300, 0), ("t" * 900, 0)])
+def test_encrypted_reasoning_counts_as_far_as_its_words_are_not_shown(words, hidden):
+    answer = Event(Role.MODEL, (ReasoningPart(words, opaque_bytes=400),))
+    assert content(Ledger.of(session(answer)))[0, OPAQUE] == hidden
