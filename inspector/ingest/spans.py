@@ -100,6 +100,9 @@ def store(project: Project, request: dict[str, Any]) -> int:
     with_spans = [group for given in spans for group in _groups(*given)]
     with_events = [group for given in events for group in _groups(*given)]
     with transaction.atomic():
+        if with_events or any(group.has_calls for group in with_spans):
+            # Spans and their events may come at the same moment, and each looks for the other.
+            Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         new = _add(project, with_spans)
         new += _add(project, _beside_their_spans(project, with_events))
         gathered = _gather(project, [group for group in with_spans if group.has_calls])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from itertools import permutations
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.db.models.signals import post_init
 from django.utils import timezone
 
@@ -19,6 +21,7 @@ from inspector.models import Import, Recording, Session, SpanBatch, SpanPlace
 from inspector.models.projects import default_project
 from inspector.storage import deleting
 from inspector.storage.loading import load_events
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 
@@ -246,6 +249,7 @@ def test_a_program_whose_recording_is_full_goes_on_in_another_one(client, settin
     assert SpanBatch.unscoped.count() == 2
 
 
+MEANWHILE = 1.0  # seconds in which the second of two would be stored; on a slow machine less is tried
 LONG = "word " * (spans.ENOUGH // 5)
 
 
@@ -389,6 +393,27 @@ def test_log_records_with_a_resource_of_their_own_are_in_the_session_of_their_sp
     assert (row.calls, texts_of(row)) == (1, ["Hello", "Hi."])
     assert SpanBatch.unscoped.count() == 2
     assert not Import.unscoped.filter(state="failed").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("logs_first", [True, False])
+def test_spans_and_their_events_find_each_other_also_where_they_come_at_the_same_moment(logs_first):
+    bodies = [logged(1, *SAID, service="agent logs"), silent(1)]
+    first, second = bodies if logs_first else reversed(bodies)
+
+    def send() -> None:
+        try:
+            spans.store(default_project(), second)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            spans.store(default_project(), first)
+            sent = threads.submit(send)
+            wait([sent], MEANWHILE)
+        assert sent.result(PATIENCE) is None
+    assert SpanBatch.unscoped.values("source").distinct().count() == 1
 
 
 def test_events_that_are_with_their_spans_are_not_read_again_when_further_spans_come(client):
