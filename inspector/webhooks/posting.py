@@ -86,12 +86,11 @@ def _connected(target: Target, clock: _Clock) -> socket.socket:
     *others, last = resolved(target)
     for address in others:
         try:
-            connection = socket.create_connection((address, target.port), clock.left())
-        except TimeoutError:
+            return _secured(socket.create_connection((address, target.port), clock.left()), target, clock)
+        except (TimeoutError, ssl.SSLError):
             raise
-        except OSError:  # refused, or this machine has no way there, as without IPv6
+        except OSError:  # refused or reset, or this machine has no way there, as without IPv6
             continue
-        return _secured(connection, target, clock)
     return _secured(socket.create_connection((last, target.port), clock.left()), target, clock)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -164,3 +166,21 @@ def test_an_address_to_which_this_machine_has_no_way_gives_way_to_the_next_one(m
     with receiving() as receiver:
         leads(monkeypatch, ["224.0.0.1", "127.0.0.1"])
         assert post(named(receiver), {}, b"{}", LONG) == (204, "HTTP 204.")
+
+
+def test_an_address_that_breaks_off_before_the_connection_is_safe_gives_way_to_the_next_one(monkeypatch, settings):
+    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    with socket.create_server(("127.0.0.1", 0)) as first, ThreadPoolExecutor(1) as threads:
+        port = first.getsockname()[1]
+        with socket.create_server(("127.0.0.2", port)) as second:
+            leads(monkeypatch, ["127.0.0.1", "127.0.0.2"])
+            threads.submit(reset_one, first)
+            post(f"https://{HOST}:{port}/", {}, b"{}", SHORT)
+            second.setblocking(False)
+            second.accept()[0].close()
+
+
+def reset_one(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
