@@ -22,7 +22,10 @@ _FOR_ONCE = re.compile(
     re.IGNORECASE,
 )
 # What parts a permission from what is to be done before or after it: "rebase onto main, then you may push". Ours.
-_THEN = re.compile(r"(?:[,;]|\band) then\b|[,;] dann\b|[,;] puis\b|[,;] (?:y )?luego\b", re.IGNORECASE)
+_THEN = re.compile(
+    r"(?:[,;]|\band) (?:then|after that|afterwards)\b|\bthen(?= you\b)|[,;] dann\b|[,;] puis\b|[,;] (?:y )?luego\b",
+    re.IGNORECASE,
+)
 MOST_WORDS = 0.75  # ours: of the words of what a rule is about; of fewer than FEWEST_WORDS all
 LEAST_ROOT = 3  # ours: letters by which forms of one word are known
 _PREFIX = re.compile(r"^(?:ab|an|auf|aus|bei|ein|hinzu|los|mit|nach|um|vor|weg|zu|zurück)(?=\w{3})")  # "fass … an"

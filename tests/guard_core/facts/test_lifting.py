@@ -45,6 +45,7 @@ def test_a_sentence_that_lifts_or_reverses_a_rule_does_not_keep_it(rule, said):
         ("Do not modify the file config.yaml.", "You can change config.yaml now."),
         ("Never touch the tests.", "From now on you may edit the tests as you like."),
         ("Never touch the tests.", "You may touch the tests again, then run them."),
+        ("Never touch the tests.", "Fix the build and then you may touch the tests."),
         ("Never delete rows of the table users.", "You can remove rows of the table users."),
         ("Fasse die Tests niemals an.", "Du darfst die Tests jetzt wieder anfassen."),
         ("Fasse die Tests niemals an.", "Die Regel zu den Tests gilt nicht mehr."),
@@ -96,6 +97,8 @@ def test_a_rule_is_lifted_in_other_languages_and_by_its_user_too(rule, said):
         ("Never touch the tests.", "I can touch the tests again myself later."),
         (LINT, "You don't need to run the linter on Windows."),
         ("Never commit to main.", "Rebase onto main, then you may commit again."),
+        ("Never commit to main.", "Rebase onto main then you may commit again."),
+        ("Never commit to main.", "Rebase onto main and after that you can commit again."),
     ],
 )
 def test_a_message_that_leaves_a_rule_in_force_does_not_take_it_back(rule, said):
