@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from select import POLLIN, poll
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,8 @@ MOST_HEAD = 262_144  # bytes of a request's or answer's head
 CONNECT_SECONDS = 30.0  # for name, connection and TLS together
 LAST_SECONDS = 1.0  # for the end of an answer whose agent left: some do at the last event, before the last byte
 CLOSE_SECONDS = 5.0
+TURNS = 3  # of the event loop: it sees what has arrived, reads it, and wakes who waits for it
+LEAST_ERROR = 400  # HTTP status
 UPGRADE_REQUIRED = 426
 _HOP = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"upgrade"}  # RFC 9110, section 7.6.1
 
@@ -170,6 +173,7 @@ class _Side:
 
     def __init__(self, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.http, self._reader, self._writer = http, reader, writer
+        self._is_refused = False
 
     @property
     def is_done(self) -> bool:
@@ -180,6 +184,27 @@ class _Side:
     def is_over(self) -> bool:
         """Has the other end closed the connection while nothing was asked?"""
         return self._reader.at_eof() or self._writer.is_closing()
+
+    @property
+    def _has_arrived(self) -> bool:
+        """Has the other end sent anything that is not read yet?"""
+        if self._writer.is_closing():
+            return False
+        waiting = poll()
+        waiting.register(self._writer.get_extra_info("socket"), POLLIN)
+        return bool(waiting.poll(0))
+
+    @property
+    def _has_answered_early(self) -> bool:
+        """Has the other end a whole answer while it still sends its request?"""
+        return self.http.our_state in (h11.DONE, h11.MUST_CLOSE) and self.http.their_state is h11.SEND_BODY
+
+    async def _read_rest(self) -> None:
+        """Read what has no reader any more: a connection that is closed before is reset, and with it goes the answer
+        (RFC 9112, section 9.6)."""
+        self._writer.write_eof()
+        while await self._reader.read(READ_BYTES):
+            pass
 
     async def event(self) -> Any:
         """What comes next. Raises Broken where the connection ends in the middle of something."""
@@ -204,8 +229,19 @@ class _Side:
         """End the connection at once."""
         self._writer.transport.abort()
 
+    def refuses(self, status: int) -> None:
+        """An answer with this status begins: where it is an error, no more of the request is sent."""
+        self._is_refused = status >= LEAST_ERROR and self.http.our_state is h11.SEND_BODY
+
     async def send(self, event: Any) -> None:
-        """Send, and wait while the other end does not take more."""
+        """Send, and wait while the other end does not take more. What has arrived is read before: where the other end
+        has answered and closed the connection, asyncio discards with the write that fails what was not read."""
+        for _ in range(TURNS):
+            if not self._has_arrived:
+                break
+            await asyncio.sleep(0)
+        if self._is_refused:
+            raise Broken("an error was answered before the request was whole")
         try:
             data = self.http.send(event)
         except h11.LocalProtocolError as error:
@@ -226,9 +262,11 @@ class _Side:
 
     async def close(self) -> None:
         """End the connection; what the other end does not take within a moment is lost."""
-        self._writer.close()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
+                if self._has_answered_early:
+                    await self._read_rest()
+                self._writer.close()
                 await self._writer.wait_closed()
         except (OSError, TimeoutError, asyncio.CancelledError):
             self.abort()
@@ -273,6 +311,7 @@ async def _answer(provider: _Side, agent: _Side, exchange: Exchange | None) -> N
         exchange.status = head.status_code
         exchange.answer.encoding = headers.get(b"content-encoding", b"").decode("latin-1").lower()
         exchange.answer.kind = headers.get(b"content-type", b"").decode("latin-1")
+    provider.refuses(head.status_code)
     await agent.send(h11.Response(status_code=head.status_code, headers=_kept(head), reason=head.reason))
     await _pass_on(provider, agent, exchange.answer if exchange is not None else None)
 

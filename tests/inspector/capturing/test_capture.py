@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -234,6 +234,56 @@ async def test_an_error_reaches_the_client_once_and_is_a_call_without_an_answer(
     assert raised.value.status_code == status
     assert len(captured.seen.requests) == 2, "nothing is sent twice"
     assert [call.prompt_tokens for call in session.calls] == [None, 100]
+
+
+TOO_LARGE = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+
+
+@asynccontextmanager
+async def refusing(*, reads_rest: bool) -> AsyncIterator[str]:
+    """A proxy before a provider that answers before the request is whole: servers that limit the size of bodies do."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            await reader.read(1_000)
+            writer.write(TOO_LARGE)
+            await writer.drain()
+            while reads_rest and await reader.read(65_536):
+                pass
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        proxy = Proxy(Upstream.parse(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), lambda exchange: None)
+        try:
+            yield await proxy.start()
+        finally:
+            await proxy.stop()
+
+
+async def test_an_early_answer_reaches_an_agent_that_sends_all_of_its_request_before_it_reads() -> None:
+    async with refusing(reads_rest=True) as address:
+        _, _, host, key = address.split("/")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        writer.write(f"POST /{key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: {2**23}\r\n\r\n".encode())
+        for _ in range(2**23 // 2**16):
+            writer.write(bytes(2**16))
+            await writer.drain()
+            await asyncio.sleep(0)  # where the connection is reset, asyncio sees it now
+        async with asyncio.timeout(PATIENCE):
+            assert await reader.read() == TOO_LARGE
+        writer.close()
+
+
+async def test_an_answer_is_passed_on_whose_provider_closes_the_connection_before_the_request_is_whole() -> None:
+    """The answer and the reset come at nearly the same time: an answer that comes between a look and the write behind
+    it may be lost."""
+    async with refusing(reads_rest=False) as address, httpx2.AsyncClient() as client:
+        statuses = []
+        for _ in range(10):
+            with suppress(httpx2.HTTPError):
+                statuses.append((await client.post(f"{address}/v1/messages", content=bytes(2**22))).status_code)
+    assert statuses.count(413) >= 8
 
 
 @pytest.mark.parametrize("how", ["reset", "reset in the middle"])
