@@ -12,10 +12,12 @@ lines, which do not wait for it. What a server will never take, as its session w
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import http.client
 import json
 import logging
+import os
 import random
 import re
 import threading
@@ -107,7 +109,9 @@ class Client:
         self.trouble = ""  # why nothing more is sent, or not now; empty while all is well
         self._server = _Server(parts.scheme, parts.hostname, parts.port, parts.path.rstrip("/"), key)
         self._spool = None if spool is None else Path(spool)
-        self._file: Any = None
+        self._place: Path | None = None  # of this stream in the spool
+        self._file: Any = None  # that file; it is locked as long as it is open
+        self._is_kept = False  # whether it has every line
         self._outbox = Outbox()
         self._rest = b""  # of a line that is not whole
         self._waiting = 0  # bytes
@@ -123,8 +127,8 @@ class Client:
     def write(self, data: bytes) -> int:
         """Whole lines, or parts of them."""
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if self._file is not None:
-            self._keep(b"".join(line + b"\n" for line in lines))
+        if self._is_kept and (file := self._file) is not None:
+            self._keep(file, b"".join(line + b"\n" for line in lines))
         with self._changed:
             self._lines += sum(map(bool, lines))
             for line in lines:
@@ -172,7 +176,7 @@ class Client:
             number, is_first, self._has_warned = self._lines - self._outbox.first, not self._has_warned, True
         if number and is_first:
             lines = f"{number:,} line{'' if number == 1 else 's'}"
-            where = "left in the spool" if self._file is not None else "without a spool lost when the program ends"
+            where = "left in the spool" if self._is_kept else "without a spool lost when the program ends"
             log.warning("stream %s was closed with %s not acknowledged, %s", self.name, lines, where)
 
     def _run(self) -> None:
@@ -200,9 +204,9 @@ class Client:
             except (_GaveUp, OutOfStep) as error:
                 with self._changed:
                     self._give_up(str(error))
-                if self._spool and self._file is not None and isinstance(error, _Refused | OutOfStep):
+                if self._place and self._is_kept and isinstance(error, _Refused | OutOfStep):
                     with suppress(OSError):  # what the agent writes from now on is in the same file
-                        _set_aside(self._spool / f"{self.name}{ENDING}")
+                        _set_aside(self._place)
                 return
 
     def _send(self, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> None:
@@ -224,9 +228,9 @@ class Client:
     def _finish(self) -> None:
         """Everything is acknowledged."""
         self._done = True
-        if self._spool is not None:
+        if self._place is not None:
             with suppress(OSError):
-                (self._spool / f"{self.name}{ENDING}").unlink()
+                self._place.unlink()
 
     # -- the spool
 
@@ -235,20 +239,28 @@ class Client:
             return
         try:
             self._spool.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = (self._spool / f"{self.name}{ENDING}").open("xb", buffering=0)
+            place = self._spool / f"{self.name}{ENDING}"
+            self._file = place.open("xb", buffering=0)  # an earlier stream of this name may have left its lines there
+            self._place = place
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._is_kept = True
         except OSError as error:
-            self._without_spool(error)
+            log.warning("stream %s is not kept on disk: %s", self.name, error)
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, file: Any, data: bytes) -> None:
+        """Write whole lines. Where that fails, the file ends with the last line that it has; it stays locked, so that
+        no other run sends it while this one does."""
         try:
-            self._file.write(data)
+            before = file.tell()
+            try:
+                if file.write(data) != len(data):  # only a part of it fitted on the disk
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                file.truncate(before)
+                raise
         except (OSError, ValueError) as error:
-            self._without_spool(error)
-
-    def _without_spool(self, error: Exception) -> None:
-        log.warning("stream %s is not kept on disk: %s", self.name, error)
-        self._file = None
+            log.warning("stream %s is not kept on disk any more: %s", self.name, error)
+            self._is_kept = False
 
     def _send_left_behind(self) -> None:
         """Send what earlier runs left in the spool. The file of a client that still runs is locked."""

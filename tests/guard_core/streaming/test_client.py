@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -44,6 +46,26 @@ def test_a_spool_that_cannot_be_written_breaks_no_agent(tmp_path):
     client = Client(NOBODY, "a", spool=tmp_path / "file")
     client.write(b"{}\n")
     assert not client.close(0.01)
+
+
+def test_a_spool_on_a_full_disk_has_whole_lines_and_is_no_other_runs(tmp_path, caplog):
+    """Where only a part of a write fits, it is cut there without an error."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    client = Client(NOBODY, "a", spool=tmp_path)
+    place = tmp_path / "a.stream.jsonl"
+    client.write(b'{"a":1}\n')
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12, hard))
+        client.write(b'{"a":2}\n')
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    client.write(b'{"a":3}\n')
+    assert place.read_bytes() == b'{"a":1}\n'
+    with pytest.raises(BlockingIOError), place.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    client.close(0.01)
+    assert caplog.messages[0] == "stream a is not kept on disk any more: [Errno 28] No space left on device"
+    assert caplog.messages[1].startswith("stream a was closed with 3 lines not acknowledged, without a spool")
 
 
 @pytest.mark.parametrize(
@@ -160,6 +182,15 @@ def run(inspector, folder, name):
     client = Client(inspector.origin, name, spool=folder)
     client.write(b"{}\n")
     assert client.close(60)
+
+
+def test_a_second_stream_of_a_name_leaves_the_lines_of_the_first(inspector, tmp_path):
+    """They were written by a run that could not send them, and no other one may throw them away."""
+    client = Client(NOBODY, "a", spool=tmp_path)
+    client.write(b'{"first":1}\n')
+    client.close(0.01)
+    run(inspector, tmp_path, "a")
+    assert (tmp_path / "a.stream.jsonl").read_bytes() == b'{"first":1}\n'
 
 
 @pytest.mark.parametrize("status", [400, 409, 410, 413])
