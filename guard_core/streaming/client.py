@@ -12,18 +12,17 @@ lines, which do not wait for it. What a server will never take, as its session w
 from __future__ import annotations
 
 import atexit
-import errno
 import fcntl
 import http.client
 import json
 import logging
-import os
 import random
 import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +30,7 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from guard_core.streaming.outbox import Outbox, OutOfStep
+from guard_core.streaming.whole_lines import append
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Client:
         self._server = _Server(parts.scheme, parts.hostname, parts.port, parts.path.rstrip("/"), key)
         self._spool = None if spool is None else Path(spool)
         self._place: Path | None = None  # of this stream in the spool
-        self._file: Any = None  # that file; it is locked as long as it is open
+        self._file: FileIO | None = None  # that file; it is locked as long as it is open
         self._is_kept = False  # whether it has every line
         self._outbox = Outbox()
         self._rest = b""  # of a line that is not whole
@@ -247,17 +247,11 @@ class Client:
         except OSError as error:
             log.warning("stream %s is not kept on disk: %s", self.name, error)
 
-    def _keep(self, file: Any, data: bytes) -> None:
-        """Write whole lines. Where that fails, the file ends with the last line that it has; it stays locked, so that
-        no other run sends it while this one does."""
+    def _keep(self, file: FileIO, lines: bytes) -> None:
+        """Where that fails, the file ends with the last line that it has; it stays locked, so that no other run sends
+        it while this one does."""
         try:
-            before = file.tell()
-            try:
-                if file.write(data) != len(data):  # only a part of it fitted on the disk
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            except OSError:
-                file.truncate(before)
-                raise
+            append(file, lines)
         except (OSError, ValueError) as error:
             log.warning("stream %s is not kept on disk any more: %s", self.name, error)
             self._is_kept = False

@@ -13,12 +13,14 @@ import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from guard_core.recordings.formats.capture.lines import NAME, VERSION, Shortener
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import GZIP_MAGIC
+from guard_core.streaming.whole_lines import append
 from inspector.capturing.exchanges import MOST_BYTES, Body, Exchange
 
 MOST_WAITING = 256  # exchanges that wait to be written; more are not recorded, and the agent does not wait for the disk
@@ -87,10 +89,11 @@ class CaptureLog:
         request = _object(exchange.request, "the request")
         line = self._line(exchange, request)
         with _appending(self.path) as out:
+            lines = _encoded(line)
             if not out.tell():
                 head = {"format": NAME, "version": VERSION, "client": self._client, "user_agent": exchange.user_agent}
-                out.write(_encoded(head))
-            out.write(_encoded(line))
+                lines = _encoded(head) + lines
+            append(out, lines)
         self._shortener.written(exchange.api, request)
 
     def _line(self, exchange: Exchange, request: JSON) -> JSON:
@@ -200,9 +203,9 @@ _UNPACK = {
 }
 
 
-def _appending(path: Path) -> Any:
+def _appending(path: Path) -> FileIO:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
 
 
 def _encoded(line: JSON) -> bytes:

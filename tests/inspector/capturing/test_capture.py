@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import os
+import resource
 import ssl
 import subprocess
 import sys
@@ -394,6 +395,36 @@ async def test_the_agent_goes_on_where_nothing_can_be_recorded(tmp_path: Path) -
         captured.log.close()
     assert len(captured.said) == 1
     assert captured.said[0].startswith("A request was forwarded, but not recorded:")
+
+
+def test_a_call_that_does_not_fit_on_the_disk_leaves_no_half_line_before_the_next(tmp_path: Path) -> None:
+    def call(content: str) -> Exchange:
+        exchange = Exchange("/v1/messages", "anthropic", status=200)
+        exchange.request.add(json.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}).encode())
+        exchange.answer.add(b"{}")
+        return exchange
+
+    said: list[str] = []
+    refused = threading.Event()
+
+    def say(words: str) -> None:
+        said.append(words)
+        refused.set()
+
+    log = CaptureLog(tmp_path / "log.jsonl", "test", say)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        log.add(call("a"))
+        log.add(call("b" * 1_000))
+        assert refused.wait(PATIENCE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.add(call("c"))
+    log.close()
+    lines = [json.loads(line) for line in log.path.read_bytes().splitlines()]
+    assert [line["request"]["messages"][0]["content"] for line in lines[1:]] == ["a", "c"]
+    assert said == [f"A request was forwarded, but not recorded: {log.path}: No space left on device."]
 
 
 AGENT = """
