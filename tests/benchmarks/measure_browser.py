@@ -42,8 +42,8 @@ PAGES = (
     "share",
     "avoid",
 )
-# Typed texts whose lanes are drawn, by how many messages of the made recording have them: one, 536, and as many as a lane
-# may have (inspector/storage/snippets.py); and one that none has.
+# Typed texts whose lanes are drawn, by how many messages of the made recording have them: one, 536, and as many as a
+# lane may have (inspector/storage/snippets.py); and one that none has.
 LANES = ("Task 1000", "payload_insert", "query_cancel", "nothing of the kind")
 OTHERS = ("/", "/policies/", "/policies/contextguard", "/gallery/", "/gallery/step", "/triggers/", "/sweeps/", "/help/")
 # What the page remembers of itself: when a chart was drawn, a step shown and a changed setting answered in words,
