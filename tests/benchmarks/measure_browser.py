@@ -192,8 +192,8 @@ def measure(browser: Any, web: int, origin: str, session: str, middle: int = 25_
         line("what-if, the chart", charts, "150 ms p95")
         line("what-if, all of the words", words, "none yet")
         print(f"{'renderer, after all that':<30}{renderer_memory():7.0f} MB proportional, aim 250 MB")
-    for words in LANES:  # a second look at one would find its places in memory
-        print_lane(browser, web, origin, session, words)
+    for typed in LANES:  # a second look at one would find its places in memory
+        print_lane(browser, web, origin, session, typed)
     print(f"{'page':<34}{'kB':>6}{'nodes':>8}   aim 700 kB, 2,000 nodes")
     for path in (*(session + name for name in PAGES), *OTHERS):
         with opened(browser, web, origin) as one:
@@ -204,16 +204,16 @@ def measure(browser: Any, web: int, origin: str, session: str, middle: int = 25_
             print(f"{name:<34}{one.received / 1000:6.0f}{nodes:8,}", flush=True)
 
 
-def print_lane(browser: Any, web: int, origin: str, session: str, words: str) -> None:
+def print_lane(browser: Any, web: int, origin: str, session: str, typed: str) -> None:
     """One figure: a page of facts with a typed text; beside it whether the page has its lane, or why not."""
     with opened(browser, web, origin) as one:
         server = processor_time(web)
-        one.page.goto(f"{session}facts?{urlencode({'q': words})}")
+        one.page.goto(f"{session}facts?{urlencode({'q': typed})}")
         painted = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
         wait_for(lambda: one.page.evaluate(painted), 0.01)
         figure = Figure(float(one.page.evaluate(painted)), one.busy(), processor_time(web) - server)
         said = one.page.locator("#lane-title + .badge, main .notice").first.inner_text()
-    line(f"lane of “{words}”", [figure], f"500 ms: {said}")
+    line(f"lane of “{typed}”", [figure], f"500 ms: {said}")
 
 
 def main() -> None:
