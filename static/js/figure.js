@@ -29,15 +29,16 @@ function plotly(src) {
 
 // ---- colours: the figure holds the light ones and says which custom property each stands for
 function colours(palette) {
-  const probe = document.createElement("i");
-  probe.hidden = true;
-  document.body.append(probe);
-  const found = new Map();
-  for (const [hex, property] of Object.entries(palette)) {
+  const probes = document.createElement("div");
+  probes.hidden = true;
+  for (const property of Object.values(palette)) {
+    const probe = document.createElement("i");
     probe.style.color = `var(${property})`;
-    found.set(hex, getComputedStyle(probe).color);
+    probes.append(probe);
   }
-  probe.remove();
+  document.body.append(probes); // all of them before one is read: the page's styles are computed once
+  const found = new Map(Object.keys(palette).map((hex, place) => [hex, getComputedStyle(probes.children[place]).color]));
+  probes.remove();
   return found;
 }
 

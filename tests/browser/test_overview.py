@@ -328,6 +328,26 @@ def test_an_answer_to_changed_settings_takes_no_part_of_the_drawing_or_the_legen
     assert overview.locator("[data-legend] [aria-pressed=false]").all_text_contents() == ["compaction"]
 
 
+def test_a_drawing_computes_the_styles_of_the_page_fewer_times_than_it_has_colours(overview):
+    protocol = overview.context.new_cdp_session(overview)
+    protocol.send("Performance.enable")
+
+    def computed():
+        metrics = protocol.send("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "RecalcStyleCount")
+
+    colours = overview.evaluate("Object.keys(document.querySelector('[data-plot]').layout.meta.palette).length")
+    before = computed()
+    overview.evaluate("""async () => {
+      const plot = document.querySelector("[data-plot]");
+      const drawn = new Promise((resolve) => plot.once("plotly_afterplot", resolve));
+      document.dispatchEvent(new CustomEvent("themechange"));
+      await drawn;
+    }""")
+    assert computed() - before < colours
+    protocol.detach()
+
+
 def test_the_chart_comes_before_the_words_and_its_points_once(overview):
     held, asked = [], []
     overview.route(lambda url: "window=90000" in url and "figure.json" not in url, lambda route: held.append(route))
