@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,7 +21,18 @@ from guard_core.outcomes.sent import SentRequests
 from guard_core.summaries.continuation import repeats_request
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import SHORT, ViewSums, sums_of
-from guard_core.views import JOINED, Inserted, Rewritten, Segment, Span, View, common_length
+from guard_core.views import (
+    CHUNK,
+    JOINED,
+    NO_ROW,
+    Inserted,
+    Rewritten,
+    Segment,
+    Span,
+    View,
+    common_length,
+    exchanged,
+)
 
 AT_ONCE = 1_000_000  # pairs of calls and results; ours: some 50 MB
 _CHANGED = Event(Role.USER, ())  # what a changed result says now is not asked
@@ -265,33 +277,80 @@ class _ViewLooks:
         return held
 
 
+class _Looked(NamedTuple):
+    """Some segments of a view, one after the other. Of each where it `starts`, where it `stops` (an inserted message
+    does both where the one before it stops), and how many of the `edges` come up to it: events between a call and its
+    result before which a gap begins or ends."""
+
+    starts: list[int]
+    stops: list[int]
+    edges: list[int]
+    counts: list[int]
+
+    def behind_events(self, first: int, stop: int) -> _Looked:
+        """Those of the segments `first` to `stop` (exclusive) that come behind one with events: what is between them
+        does not depend on what comes before."""
+        place = first
+        while place < stop and self.starts[place] == self.stops[place]:
+            place += 1
+        if place >= stop:
+            return _Looked([], [], [], [])
+        rows, begins = slice(place + 1, stop), self.counts[place]
+        edges = self.edges[begins : self.counts[stop - 1]]
+        return _Looked(self.starts[rows], self.stops[rows], edges, [count - begins for count in self.counts[rows]])
+
+    def append(self, others: _Looked) -> None:
+        """Add other segments behind these."""
+        self.counts.extend([count + len(self.edges) for count in others.counts])
+        for own, added in zip(self[:3], others[:3], strict=True):
+            own.extend(added)
+
+    def keep(self, size: int) -> None:
+        """Forget what is behind the first `size` segments."""
+        del self.starts[size:], self.stops[size:], self.counts[size:]
+        del self.edges[self.counts[-1] if size else 0 :]
+
+
 class _Looks:
     """What lies between the messages of views that hold the log in its order, one view after the other: of one that
-    begins as the last one did, only what differs is looked at."""
+    begins as the last one did, or has a long row of its segments, only what differs is looked at."""
 
     def __init__(self, ledger: Ledger, texts: Verbatim, pairs: Pairs) -> None:
         self.gaps: set[tuple[int, int]] = set()  # events that some view left out, or has changed
         self._texts, self._pairs = texts, pairs
         self._in_pair: list[bool] = ((ledger.events["flags"] & IN_PAIR) > 0).tolist()
         self._view: View = ()
-        self._starts: list[int] = []  # of each segment; of an inserted message where the one before it stops
-        self._stops: list[int] = []
-        self._edges: list[int] = []  # events before which a gap begins or ends between a call and its result
-        self._counts: list[int] = []  # of those up to each segment
+        self._looked = _Looked([], [], [], [])
         self._covered: dict[str, tuple[int, int]] = {}  # events that were looked at in a form
 
     def look(self, view: View, at: int) -> bool:
         """Look at a view over `at` events; False: it is not in the log's order, and was not looked at."""
         same = common_length(self._view, view)
-        self._keep(same)
-        starts, stops, counts, edges = self._starts, self._stops, self._counts, self._edges
-        reach = stops[-1] if same else 0
-        for segment in view[same:]:
+        row = exchanged(self._view, view).kept if len(view) - same > CHUNK else NO_ROW
+        known = self._looked.behind_events(row.old, row.old + row.size)
+        end = row.new + row.size if row.size else same
+        self._looked.keep(same)
+        in_order = self._walk(view[same : max(end - len(known.starts), same)])
+        self._looked.append(known)
+        if not in_order or not self._walk(view[end:]):
+            self._looked.keep(0)
+            self._view = ()
+            return False
+        self._view = view
+        reach = self._looked.stops[-1] if view else 0
+        if reach < at:
+            self.gaps.add((reach, at))
+        return True
+
+    def _walk(self, segments: View) -> bool:
+        """Look at segments behind those that are known; False: they are not in the log's order."""
+        starts, stops, edges, counts = self._looked
+        reach = stops[-1] if stops else 0
+        for segment in segments:
             first = reach
             if isinstance(segment, Span):
                 first = segment.start
                 if first < reach:
-                    self._keep(0)
                     return False
                 if first < segment.stop:
                     if first > reach:
@@ -302,35 +361,25 @@ class _Looks:
                 else:
                     first = reach
             elif isinstance(segment, Rewritten):
-                self._keep(0)
                 return False
             starts.append(first)
             stops.append(reach)
             counts.append(len(edges))
-        self._view = view
-        if reach < at:
-            self.gaps.add((reach, at))
         return True
 
     def are_parted(self, at: int) -> bool:
         """Has the last view, over `at` events, a call without its result, or a result without its call."""
-        reach = self._stops[-1] if self._stops else 0
+        reach = self._looked.stops[-1] if self._looked.stops else 0
         last = (reach,) if 0 < reach < at and self._in_pair[reach] else ()
-        across = self._pairs.across((*self._edges, *last), at)
+        across = self._pairs.across((*self._looked.edges, *last), at)
         return any(self._is_held(call) != self._is_held(result) for call, result in across)
-
-    def _keep(self, same: int) -> None:
-        """Forget what is behind the first `same` segments."""
-        del self._starts[same:], self._stops[same:], self._counts[same:]
-        del self._edges[self._counts[-1] if same else 0 :]
-        self._view = self._view[:same]
 
     def _gap(self, start: int, stop: int) -> None:
         self.gaps.add((start, stop))
         if start and self._in_pair[start]:
-            self._edges.append(start)
+            self._looked.edges.append(start)
         if self._in_pair[stop]:
-            self._edges.append(stop)
+            self._looked.edges.append(stop)
 
     def _changed(self, span: Span) -> None:
         """What the form of a span changes is not there as it was; events are looked at once in a form."""
@@ -342,8 +391,8 @@ class _Looks:
         self._covered[span.form] = first, max(last, span.stop)
 
     def _is_held(self, event: int) -> bool:
-        place = bisect_right(self._starts, event) - 1
-        return place >= 0 and event < self._stops[place]
+        place = bisect_right(self._looked.starts, event) - 1
+        return place >= 0 and event < self._looked.stops[place]
 
 
 def reach(ranges: Ints, events: Ints) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ledger
-from guard_core.outcomes.losses import Pairs, Verbatim, losses_of, may_state_rules, stated_rules
+from guard_core.outcomes.losses import Pairs, Verbatim, _Looks, losses_of, may_state_rules, stated_rules
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.recordings import read as read_recording
@@ -209,3 +209,21 @@ def test_rules_are_not_looked_for_in_one_range_after_the_other():
     assert (losses.rules, losses.rules_gone) == (60, 25)
     entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "<genexpr>"]
     assert sum(entry.callcount for entry in entries) < 60 * 25 // 4
+
+
+def test_a_long_row_of_segments_that_the_last_view_had_elsewhere_is_not_looked_at_again():
+    pairs = [(tool_call("ls", str(number)), tool_result("x", "ls", str(number))) for number in range(200)]
+    ledger = Ledger.of(session(user("go"), *(event for pair in pairs for event in pair)))
+    views = [
+        (Synthetic("summary", number), *(Span(event, event + 2) for event in range(4 * number + 2, 380, 4)))
+        for number in range(1, 5)
+    ]
+    views += [(Span(0, 1), *views[-1][3:], Span(383, 390)), (Synthetic("note", 9), *views[-1][4:])]
+    looks = _Looks(ledger, Verbatim(ledger, np.arange(401)), Pairs(ledger))
+    profile = cProfile.Profile()
+    parted = [profile.runcall(looks.look, view, 401) and looks.are_parted(401) for view in views]
+    alone = [_Looks(ledger, Verbatim(ledger, np.arange(401)), Pairs(ledger)) for _ in views]
+    assert parted == [each.look(view, 401) and each.are_parted(401) for each, view in zip(alone, views, strict=True)]
+    assert looks.gaps == set().union(*(each.gaps for each in alone))
+    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "_gap"]
+    assert sum(entry.callcount for entry in entries) < len(views[0]) + 20
