@@ -78,10 +78,10 @@ class Edit(Form, frozen=True):
 
 def place_in_event(parts: PartColumns, kind: int) -> Ints:
     """Of every part of a kind, how many of that kind are before it in its event."""
-    own = parts["kind"] == kind
-    before = np.cumsum(own) - own
-    first = np.searchsorted(parts["event"], parts["event"], side="left")
-    return np.asarray(before - before[first]) if len(before) else before
+    own, event = parts["kind"] == kind, parts["event"]
+    before = np.cumsum(own) - own  # in the log; as many are before an event as before its first part
+    of_event = np.where(np.diff(event, prepend=-1) > 0, before, 0)
+    return np.asarray(before - np.maximum.accumulate(of_event))
 
 
 def tools_of(parts: PartColumns) -> Ints:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -135,21 +135,14 @@ class GeminiCli(CountedPolicy):
         ledger, view, left = history.ledger, history.view, self.settings.result_budget
         if not left:
             return view
-        tokens, cut_tokens = _part_tokens(ledger), CUT_CHARS // 4
-        rows = np.flatnonzero(ledger.parts["kind"] == RESULT)
-        events, sizes = ledger.parts["event"][rows], ledger.parts["chars"][rows]
-        held = np.zeros(ledger.event_count, dtype=np.bool_)
-        for segment in view:
-            if isinstance(segment, Span) and not segment.form:
-                held[segment.start : segment.stop] = True
-        places = place_in_event(ledger.parts, RESULT)
+        results, cut_tokens = _results(ledger), CUT_CHARS // 4
         cut: dict[int, list[int]] = {}
-        for number in np.flatnonzero(held[events])[::-1].tolist():
-            row = int(rows[number])
-            is_cut = tokens[row] > left and sizes[number] > CUT_CHARS
-            left = max(left - (cut_tokens if is_cut else int(tokens[row])), 0)
+        for number in reversed(_held_results(results, view)):
+            tokens = results.tokens.item(number)
+            is_cut = tokens > left and results.chars.item(number) > CUT_CHARS
+            left = max(left - (cut_tokens if is_cut else tokens), 0)
             if is_cut:
-                cut.setdefault(int(events[number]), []).append(int(places[row]))
+                cut.setdefault(results.event.item(number), []).append(results.place.item(number))
         for event, which in cut.items():
             view = events_in_form(ledger, view, event, event + 1, msgspec.structs.replace(CUT, which=(*which,)).name)
         return view
@@ -202,6 +195,34 @@ def _maskable_prefix(ledger: Ledger) -> Ints:
 def _is_exempt(ledger: Ledger) -> Bools:
     """Which parts are of tools whose results are never masked."""
     return np.isin(tools_of(ledger.parts), [tool_key(name) for name in NEVER_MASKED])
+
+
+class _Results(NamedTuple):
+    """The tool results of a log, in its order: the event of each and its place among the results of that, its
+    characters and Gemini CLI's estimate of its tokens."""
+
+    event: Ints
+    place: Ints
+    chars: Ints
+    tokens: Ints
+
+
+def _results(ledger: Ledger) -> _Results:
+    """The results, once for a ledger."""
+    if "gemini results" not in ledger.derived:
+        parts = ledger.parts
+        rows = np.flatnonzero(parts["kind"] == RESULT)
+        columns = (parts["event"], place_in_event(parts, RESULT), parts["chars"], _part_tokens(ledger))
+        ledger.derived["gemini results"] = _Results(*(column[rows] for column in columns))
+    known: _Results = ledger.derived["gemini results"]
+    return known
+
+
+def _held_results(results: _Results, view: View) -> list[int]:
+    """The places among the results of a log of those that a view has as they are, in the log's order."""
+    spans = [(item.start, item.stop) for item in view if isinstance(item, Span) and not item.form]
+    edges = results.event.searchsorted(np.array(spans, dtype=np.int64).reshape(-1, 2)).tolist()
+    return sorted({place for first, stop in edges for place in range(first, stop)})
 
 
 def _part_tokens(ledger: Ledger, form: str = "") -> Ints:

@@ -1,5 +1,7 @@
 """Gemini CLI: the share of the limit, and where the history is cut."""
 
+import cProfile
+
 import msgspec
 import pytest
 
@@ -111,6 +113,14 @@ def test_a_compaction_cuts_the_results_before_the_newest_fifty_thousand_tokens_t
     assert 40_000 < cut < 40_300
     assert (whole, newest) == (150_000, 40)
     assert sent_results(log, played(log, result_budget=0, **settings), 7) == [150_000, 150_000, 40]
+
+
+def test_the_results_of_the_log_are_numbered_once_for_all_compactions():
+    log, profile = turns(*(9_000 for _ in range(40)), prompts=600), cProfile.Profile()
+    trace = profile.runcall(played, log, masking=False, inflation_check=False)
+    assert len(trace.compactions) > 10
+    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "place_in_event"]
+    assert sum(entry.callcount for entry in entries) == 1
 
 
 def test_a_summary_that_makes_the_history_larger_is_thrown_away_and_none_is_made_again():
