@@ -12,7 +12,7 @@ from guard_core.costs import CALL, HAS_RESULT, MEDIA, REASONING, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.lists import ListOutcome, ListPolicy, ListRequest, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, ListMessage, MessageCosts, role_of
+from guard_core.policies.pieces.messages import SYSTEM_ROLE, USER, ListMessage, MessageCosts, role_of, roles_in
 from guard_core.trace import Pass
 from guard_core.views import Synthetic, View
 
@@ -126,8 +126,9 @@ class Partition(NamedTuple):
 
 def parted(ledger: Ledger, messages: list[ListMessage]) -> Partition:
     """The parts of a list. A summary is never among the first messages."""
-    system = [item for item in messages if role_of(ledger, item) == SYSTEM_ROLE]
-    rest = [item for item in messages if role_of(ledger, item) != SYSTEM_ROLE]
+    roles = roles_in(ledger, messages)
+    system = [item for item, role in zip(messages, roles, strict=True) if role == SYSTEM_ROLE]
+    rest = [item for item, role in zip(messages, roles, strict=True) if role != SYSTEM_ROLE] if system else messages
     end = 0
     while end < len(rest) and rest[end].inserted is None:
         end += 1

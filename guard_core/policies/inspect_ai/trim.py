@@ -17,6 +17,7 @@ from guard_core.policies.pieces.messages import (
     calls_of,
     messages_of,
     role_of,
+    roles_in,
     view_of,
 )
 from guard_core.views import View
@@ -41,20 +42,19 @@ class InspectTrim(InspectPolicy):
 def _with_both_halves(ledger: Ledger, messages: list[ListMessage]) -> list[ListMessage]:
     """The messages without results whose call is not in the answer before them, and without calls that have none."""
     kept, open_calls, answered = [], set[int](), set[int]()
-    for message in messages:
-        role = role_of(ledger, message)
+    for message, role in zip(messages, roles_in(ledger, messages), strict=True):
+        calls = calls_of(ledger, message)
         if role == TOOL:
             rows = open_calls.intersection(answered_by(ledger, message))
             if not rows:
                 continue
             answered |= rows
         else:
-            open_calls = set(calls_of(ledger, message)) if role == ASSISTANT else set()
-        kept.append(message)
-    return [_without_open_calls(ledger, message, answered) for message in kept]
+            open_calls = set(calls) if role == ASSISTANT else set()
+        kept.append((message, calls))
+    return [_without_open_calls(message, calls, answered) if calls else message for message, calls in kept]
 
 
-def _without_open_calls(ledger: Ledger, message: ListMessage, answered: set[int]) -> ListMessage:
-    calls = calls_of(ledger, message)
-    places = tuple(place for place, row in enumerate(calls) if row not in answered)
+def _without_open_calls(message: ListMessage, calls: list[int], answered: set[int]) -> ListMessage:
+    places = tuple([place for place, row in enumerate(calls) if row not in answered])
     return message.joined(WithoutCalls(which=places).name) if places else message

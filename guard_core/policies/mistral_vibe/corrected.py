@@ -193,7 +193,7 @@ def _users(messages: MessageColumns, stop: int, budget: int) -> View:
     ledger, left = messages.ledger, budget
     taken: list[Segment] = []
     for index in np.flatnonzero(messages.is_user[:stop] & ~messages.is_written[:stop])[::-1].tolist():
-        (segment,) = messages.take((index,))
+        segment = messages.segment_of(index)
         assert isinstance(segment, Span)
         tokens = request_tokens(segment_bytes(ledger, segment))
         if tokens <= left:

@@ -4,7 +4,7 @@ are one."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ def starts(ledger: Ledger) -> Ints:
 GROUPS = MessageCosts("groups", lambda ledger, parts: starts(ledger), lambda message: 1)
 
 
-@dataclass(frozen=True)
-class MessageGroup:
+class MessageGroup(NamedTuple):
     """One message of a library: events of the log with the same role, or an inserted message."""
 
     messages: tuple[ListMessage, ...]
@@ -50,6 +49,9 @@ class MessageGroup:
         return self.messages[0].event
 
 
+_Known = dict[tuple[int, int, str], MessageGroup]  # by first event, number of events and form
+
+
 def groups_of(ledger: Ledger, messages: Iterable[ListMessage]) -> list[MessageGroup]:
     """The messages of a library in a list. What no longer follows the event before it begins a new one."""
     begins = _begins(ledger)
@@ -62,7 +64,7 @@ def groups_of(ledger: Ledger, messages: Iterable[ListMessage]) -> list[MessageGr
         else:
             groups.append([message])
         before = event
-    known: dict[tuple[int, int], MessageGroup] = ledger.derived.setdefault("groups of the log", {})
+    known: _Known = ledger.derived.setdefault("groups of the log", {})
     return [_group(ledger, known, group) for group in groups]
 
 
@@ -74,12 +76,13 @@ def _begins(ledger: Ledger) -> list[int]:
     return begins
 
 
-def _group(ledger: Ledger, known: dict[tuple[int, int], MessageGroup], messages: list[ListMessage]) -> MessageGroup:
-    """One message of a library; those that are as in the log are made once for a ledger and `known` then."""
-    for event, form, _ in messages:
-        if event < 0 or form:
-            return _new_group(ledger, tuple(messages))
-    key = messages[0].event, len(messages)
+def _group(ledger: Ledger, known: _Known, messages: list[ListMessage]) -> MessageGroup:
+    """One message of a library; those of events in one form, or as in the log, are made once for a ledger and `known`
+    then."""
+    first, form, _ = messages[0]
+    if first < 0 or {message.form for message in messages} != {form}:
+        return _new_group(ledger, tuple(messages))
+    key = first, len(messages), form
     group = known.get(key)
     if group is None:
         group = known[key] = _new_group(ledger, tuple(messages))

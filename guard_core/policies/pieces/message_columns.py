@@ -88,34 +88,38 @@ class MessageColumns:
 
     def take(self, chosen: Iterable[int]) -> View:
         """The chosen messages, in order, as a view."""
-        taken: list[Segment] = []
-        events, numbers = self.event, self.segment
-        for index in chosen:
-            segment = self.view[numbers.item(index)]
-            if isinstance(segment, Span):
-                event = events.item(index)
-                segment = Span(event, event + 1, segment.form)
-            taken.append(segment)
-        return normal(tuple(taken))
+        return normal(tuple(map(self.segment_of, chosen)))
+
+    def segment_of(self, index: int) -> Segment:
+        """One message as a segment of its own."""
+        segment = self.view[self.segment.item(index)]
+        if not isinstance(segment, Span):
+            return segment
+        event = self.event.item(index)
+        return Span(event, event + 1, segment.form)
 
 
 def list_messages(ledger: Ledger, view: View) -> MessageColumns:
     """The messages of a view."""
-    flags = ledger.events["flags"]
-    rows: list[tuple[Ints, Ints]] = []
-    sizes = []
-    for segment in view:
+    firsts, sizes = [], []
+    written: list[tuple[int, int]] = []  # segments that are inserted messages, and their flags
+    for place, segment in enumerate(view):
         if isinstance(segment, Span):
-            events, own = np.arange(segment.start, segment.stop), flags[segment.start : segment.stop]
+            firsts.append(segment.start)
+            sizes.append(segment.stop - segment.start)
         else:
             assert isinstance(segment, Synthetic)
-            events = np.array([-1])
-            own = np.array([HAS_TEXT | (MODEL if segment.role is Role.MODEL else USER)])
-        rows.append((events, own))
-        sizes.append(len(events))
-    empty = np.zeros(0, dtype=np.int64)
-    events, own = map(np.concatenate, zip(*rows, strict=True)) if rows else (empty, empty)
-    return MessageColumns(ledger, view, events, np.repeat(np.arange(len(view)), sizes), own)
+            written.append((place, HAS_TEXT | (MODEL if segment.role is Role.MODEL else USER)))
+            firsts.append(-1)
+            sizes.append(1)
+    counts = np.array(sizes, dtype=np.int64)
+    before = np.cumsum(counts) - counts
+    events = np.repeat(np.array(firsts, dtype=np.int64) - before, counts)
+    events += np.arange(len(events))
+    flags = ledger.events["flags"].take(events)
+    places, own = np.array(written, dtype=np.int64).reshape(-1, 2).T
+    flags[before[places]] = own
+    return MessageColumns(ledger, view, events, np.repeat(np.arange(len(view)), counts), flags)
 
 
 def of_the_user(ledger: Ledger, view: View) -> View:

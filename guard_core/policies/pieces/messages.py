@@ -151,9 +151,14 @@ def roles_of(ledger: Ledger) -> Ints:
 
 def role_of(ledger: Ledger, message: ListMessage) -> int:
     """The role of one message."""
-    if message.inserted is not None:
-        return ROLE_OF[message.inserted.role]
-    return role_numbers(ledger)[message.event]
+    event, _, inserted = message
+    return role_numbers(ledger)[event] if inserted is None else ROLE_OF[inserted.role]
+
+
+def roles_in(ledger: Ledger, messages: Iterable[ListMessage]) -> list[int]:
+    """The role of each of some messages."""
+    known = role_numbers(ledger)
+    return [known[event] if inserted is None else ROLE_OF[inserted.role] for event, _, inserted in messages]
 
 
 def role_numbers(ledger: Ledger) -> list[int]:
@@ -222,7 +227,17 @@ class MessageCosts:
 
     def messages(self, ledger: Ledger, messages: Iterable[ListMessage]) -> list[int]:
         """Each of some messages."""
-        return [self.message(ledger, message) for message in messages]
+        prefixes: dict[str, Ints] = {}
+        costs = []
+        for event, form, inserted in messages:
+            if inserted is not None:
+                costs.append(self.inserted(inserted))
+                continue
+            if form not in prefixes:
+                prefixes[form] = self.prefix(ledger, form)
+            prefix = prefixes[form]
+            costs.append(prefix.item(event + 1) - prefix.item(event))
+        return costs
 
 
 def calls_of(ledger: Ledger, message: ListMessage) -> list[int]:
@@ -237,21 +252,23 @@ def results_of(ledger: Ledger, message: ListMessage) -> list[int]:
 
 def answered_by(ledger: Ledger, message: ListMessage) -> list[int]:
     """The rows of the calls that the results of a message answer, -1 where that is not known."""
-    if message.event < 0:
+    event, form, _ = message
+    if event < 0:
         return []
-    if not message.form:
-        return _in_log(ledger, ANSWERED)[message.event]
+    if not form:
+        return _in_log(ledger, ANSWERED)[event]
     answers = ledger.parts["answers"]
     return [answers.item(row) for row in results_of(ledger, message)]
 
 
 def _rows(ledger: Ledger, message: ListMessage, kind: int) -> list[int]:
-    if message.event < 0:
+    event, form, _ = message
+    if event < 0:
         return []
-    if not message.form:
-        return _in_log(ledger, kind)[message.event]
-    starts, kinds = ledger.part_starts, ledger.parts_in(message.form)["kind"]
-    rows = range(starts.item(message.event), starts.item(message.event + 1))
+    if not form:
+        return _in_log(ledger, kind)[event]
+    starts, kinds = ledger.part_starts, ledger.parts_in(form)["kind"]
+    rows = range(starts.item(event), starts.item(event + 1))
     return [row for row in rows if kinds.item(row) == kind]
 
 

@@ -9,11 +9,14 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.inspect_ai import inspect_settings
 from guard_core.policies.inspect_ai.edit import InspectEdit
+from guard_core.policies.inspect_ai.trim import _with_both_halves
+from guard_core.policies.pieces.messages import messages_of
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
+from guard_core.views import Span
 from tests.builders import model, session, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 
@@ -194,6 +197,15 @@ def calls_of_functions(count):
 
 def test_questions_that_openai_leaves_are_looked_at_once():
     assert calls_of_functions(800) < 3 * calls_of_functions(400)
+
+
+def test_trim_asks_once_for_the_calls_of_each_message():
+    messages = messages_of((Span(0, 40),))
+    ledger = Ledger.of(session(*(event for _ in range(20) for event in (user("Go on"), model("Yes")))))
+    with cProfile.Profile() as profile:
+        assert _with_both_halves(ledger, messages) == messages
+    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "calls_of"]
+    assert sum(entry.callcount for entry in entries) == len(messages)
 
 
 @pytest.mark.parametrize(("threshold", "tokens"), [(1, 1), (1.0, 128_000), (0.5, 64_000), (2_500.5, 2_500), (0, 0)])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guard_core.forms.edits import Replaced
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces import requests
 from guard_core.policies.pieces.cuts import crossing, last_legal, last_messages, next_legal
 from guard_core.policies.pieces.estimates import HEURISTIC
+from guard_core.policies.pieces.groups import groups_of
 from guard_core.policies.pieces.looks import POINTS, looks_at
 from guard_core.policies.pieces.message_columns import between, list_messages
+from guard_core.policies.pieces.messages import messages_of
 from guard_core.sessions import ModelCall
 from guard_core.views import Span, Synthetic, content_count
 from tests.builders import model, session, tool_call, tool_result, user
@@ -52,6 +57,16 @@ def test_chosen_messages_are_a_view_of_them_in_order(chosen):
     messages = list_messages(LEDGER, VIEW)
     taken = list_messages(LEDGER, messages.take(sorted(chosen)))
     assert taken.event.tolist() == messages.event[sorted(chosen)].tolist()
+
+
+def test_messages_in_a_form_are_a_message_of_a_library_that_is_made_once():
+    ledger = Ledger.of(session(user("go"), tool_call("ls", "a"), tool_call("ls", "b"), tool_result("x", "ls", "a")))
+    list_of = partial(groups_of, ledger)
+    messages = messages_of((Span(0, 1), Span(1, 4, Replaced(text="gone").name)))
+    first, again = list_of(messages), list_of(messages_of((Span(1, 4, Replaced(text="gone").name),)))
+    assert [group.has_calls for group in first] == [False, True, True, False]
+    assert all(one is other for one, other in zip(first[1:], again, strict=True))
+    assert list_of(messages_of((Span(1, 4),)))[0] is not first[1]
 
 
 @given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 200), st.integers(1, 4))
