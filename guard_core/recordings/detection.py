@@ -92,7 +92,7 @@ def _is_value_behind_damage(source: ByteSource) -> bool:
 def _check_value(source: ByteSource) -> None:
     """Raise what is damaged in a JSON value. Several values one after the other are named as such."""
     try:
-        source.json(allow_nan=True)
+        source.json_head(allow_nan=True)
     except RecordingError as error:
         several = "trailing characters" in error.reason and len(_values(source)) > 1
         if not several or not (whose := _elsewhere(source)):
@@ -107,7 +107,7 @@ def _check_single_line(source: ByteSource) -> None:
     if len(heads) != 1:
         return
     try:
-        source.json(allow_nan=True)
+        source.json_head(allow_nan=True)
     except RecordingError as error:
         if error.line is not None and error.line >= heads[0].number:
             raise
@@ -144,7 +144,7 @@ def _values(source: ByteSource) -> list[Any]:
     values: list[Any] = []
     if source.shape is SourceShape.JSON:
         with suppress(RecordingError):
-            value = source.json(allow_nan=True)
+            value = source.json_head(allow_nan=True)
             return list(fields.objects(value[:_LOOKED_AT])) if isinstance(value, list) else []
         text = source.head(source.limits.head_bytes).decode("utf-8-sig", "replace")
         at = 0
@@ -171,10 +171,16 @@ def _seen(source: ByteSource) -> str:
         case SourceShape.LINES:
             return f"JSON Lines whose objects have the keys {_keys(source.head_lines(1)[0].obj)}"
         case SourceShape.JSON:
-            value = source.json(allow_nan=True)
-            if isinstance(value, dict):
-                return f"a JSON object with the keys {_keys(value)}"
-            return f"a JSON array of {len(value)} items" if isinstance(value, list) else "a single JSON value"
+            return _value(source)
+
+
+def _value(source: ByteSource) -> str:
+    value = source.json_head(allow_nan=True)
+    if isinstance(value, dict):
+        return f"a JSON object with the keys {_keys(value)}"
+    if not isinstance(value, list):
+        return "a single JSON value"
+    return f"a JSON array of {sum(1 for _ in source.elements(allow_nan=True))} items"
 
 
 def _database(source: ByteSource) -> str:

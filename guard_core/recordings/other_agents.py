@@ -31,7 +31,7 @@ def agent_of(source: ByteSource) -> str:
         return _first(_LINES, [line.obj for line in source.head_lines()])
     if source.shape is not SourceShape.JSON:
         return ""
-    value = source.json(allow_nan=True)
+    value = source.json_head(allow_nan=True)
     values = value[:_LOOKED_AT] if isinstance(value, list) else [value]
     if agent := _of_all(_VALUES, values):
         return agent

@@ -69,12 +69,17 @@ def _messages(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int 
     if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in (source.head_lines() if heads else source.lines()))
         return
-    value = source.json() if source.shape is SourceShape.JSON else None
-    listed = value.get("messages") if isinstance(value, dict) else value
+    if source.shape is not SourceShape.JSON:
+        return
     if heads:
-        yield from ((None, item) for item in fields.objects(listed[:_HEADS] if isinstance(listed, list) else None))
+        yield from ((None, item) for item in fields.objects(_listed(source.json_head())[:_HEADS]))
     else:
-        yield from ((None, item) for item in wrong_kinds.objects(source, listed, "message"))
+        yield from ((None, item) for item in wrong_kinds.objects(source, source.elements(_listed), "message"))
+
+
+def _listed(value: Any) -> list[Any]:
+    listed = value.get("messages") if isinstance(value, dict) else value
+    return listed if isinstance(listed, list) else []
 
 
 def _is_message(value: JSON) -> bool:

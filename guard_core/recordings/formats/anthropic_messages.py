@@ -83,7 +83,7 @@ class AnthropicFormat:
         if source.shape is SourceShape.LINES:
             records = [line.obj for line in source.head_lines()]
         elif source.shape is SourceShape.JSON:
-            value = log_records.unwrapped(source.json())
+            value = log_records.unwrapped(source.json_head())
             records = [item for item in value[:_HEADS] if isinstance(item, dict)] if isinstance(value, list) else []
             records = [value] if isinstance(value, dict) and not is_message(value) else records
         else:

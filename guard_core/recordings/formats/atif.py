@@ -70,7 +70,7 @@ class AtifFormat:
         if source.shape is SourceShape.LINES:
             many = [line for line in source.head_lines() if _is_trajectory(line.obj)]
             return len(many) > 1  # one with rubbish behind it is a damaged value
-        value = source.json() if source.shape is SourceShape.JSON else None
+        value = source.json_head() if source.shape is SourceShape.JSON else None
         return any(map(_is_trajectory, value[:10] if isinstance(value, list) else [value]))
 
     def read(self, source: ByteSource) -> Recording:
@@ -104,8 +104,7 @@ def _objects(source: ByteSource) -> Iterator[tuple[int, Any]]:
     """What the file holds, each with its place in it."""
     if source.shape is SourceShape.LINES:
         return ((line.number, line.obj) for line in source.lines())
-    value = source.json()
-    return enumerate(value if isinstance(value, list) else [value])
+    return enumerate(source.elements())
 
 
 def _states(source: ByteSource) -> Iterator[SessionState]:

@@ -51,7 +51,7 @@ class AutoGenFormat:
     )
 
     def matches(self, source: ByteSource) -> bool:
-        value = source.json() if source.shape is SourceShape.JSON else None
+        value = source.json_head() if source.shape is SourceShape.JSON else None
         return any(True for _ in _states(value)) or any(map(_is_message, _said(value)[:20]))
 
     def read(self, source: ByteSource) -> Recording:

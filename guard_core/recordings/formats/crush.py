@@ -79,7 +79,7 @@ class CrushFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.JSON:
-            return _is_shown(source.json())
+            return _is_shown(source.json_head())
         columns = tables(source)
         return {"parts", "role", "session_id"} <= set(columns.get("messages", ())) and "sessions" in columns
 

@@ -70,7 +70,7 @@ class GooseFormat:
             return "content_json" in tables(source).get("messages", ()) and "sessions" in tables(source)
         if source.shape is SourceShape.LINES:
             return any(_is_header(line.obj) or _is_own(line.obj) for line in source.head_lines())
-        value = source.json() if source.shape is SourceShape.JSON else None
+        value = source.json_head() if source.shape is SourceShape.JSON else None
         return isinstance(value, dict) and "working_dir" in value and isinstance(value.get("conversation"), list)
 
     def read(self, source: ByteSource) -> Recording:

@@ -49,7 +49,7 @@ class LharFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.LINES:
             return any(_is_ours(line.obj) for line in source.head_lines(3))
-        value = source.json() if source.shape is SourceShape.JSON else None
+        value = source.json_head() if source.shape is SourceShape.JSON else None
         return isinstance(value, dict) and (isinstance(value.get("lhar"), dict) or _is_ours(value))
 
     def read(self, source: ByteSource) -> Recording:

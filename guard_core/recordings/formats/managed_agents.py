@@ -60,14 +60,16 @@ class ManagedAgentsFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.LINES:
             return any(_is_own(_event(line.obj)) for line in source.head_lines())
-        return source.shape is SourceShape.JSON and any(map(_is_own, fields.objects(_listed(source.json()))))
+        return source.shape is SourceShape.JSON and any(
+            _is_own(_event(item)) for item in fields.objects(source.elements(_listed))
+        )
 
     def read(self, source: ByteSource) -> Recording:
         reader = _EventReader(source)
         for event, line in _events(source):
             with source.tolerate(line):
                 reader.event(event, line)
-        model = "" if source.shape is SourceShape.LINES else _model(source.json())
+        model = "" if source.shape is SourceShape.LINES else _model(source.json_head())
         return Recording(NAME, (reader.session(model),), reader.facts.facts(), source.notes)
 
 
@@ -75,9 +77,8 @@ FORMAT = ManagedAgentsFormat()
 
 
 def _listed(value: Any) -> list[Any]:
-    """The events of a page, of an export with its session, or of an array."""
-    listed = value if isinstance(value, list) else fields.items(value, "data") or fields.items(value, "events")
-    return [_event(item) if isinstance(item, dict) else item for item in listed]
+    """The events of a page, or of an export with its session."""
+    return fields.items(value, "data") or fields.items(value, "events")
 
 
 def _event(record: JSON) -> JSON:
@@ -99,7 +100,8 @@ def _events(source: ByteSource) -> Iterator[tuple[JSON, int | None]]:
     if source.shape is SourceShape.LINES:
         yield from ((_event(line.obj), line.number) for line in source.lines())
     else:
-        yield from ((event, None) for event in wrong_kinds.objects(source, _listed(source.json()), "event"))
+        items = wrong_kinds.objects(source, source.elements(_listed), "event")
+        yield from ((_event(item), None) for item in items)
 
 
 def _model(value: Any) -> str:

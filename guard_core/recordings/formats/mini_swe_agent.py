@@ -50,7 +50,7 @@ class MiniSweAgentFormat:
     def matches(self, source: ByteSource) -> bool:
         heads = source.head_lines(2) if source.shape is SourceShape.LINES else []
         alone = len(heads) == 1 and heads[0].number == 1  # a value with something else behind it
-        value = source.json() if source.shape is SourceShape.JSON else heads[0].obj if alone else None
+        value = source.json_head() if source.shape is SourceShape.JSON else heads[0].obj if alone else None
         if isinstance(value, list):
             return _is_bare(value)
         if not isinstance(value, dict) or not isinstance(value.get("messages"), list):

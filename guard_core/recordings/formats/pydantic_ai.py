@@ -72,7 +72,7 @@ class PydanticAiFormat:
         if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
         else:
-            heads = _listed(source.json())[:_HEADS] if source.shape is SourceShape.JSON else []
+            heads = _listed(source.json_head())[:_HEADS] if source.shape is SourceShape.JSON else []
         return bool(heads) and sum(map(_is_message, heads)) * 2 > len(heads)
 
     def read(self, source: ByteSource) -> Recording:
@@ -96,7 +96,7 @@ def _messages(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
     else:
-        yield from ((None, item) for item in wrong_kinds.objects(source, _listed(source.json()), "message"))
+        yield from ((None, item) for item in wrong_kinds.objects(source, source.elements(_listed), "message"))
 
 
 def _is_message(value: Any) -> bool:

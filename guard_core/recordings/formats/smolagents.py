@@ -44,13 +44,12 @@ class SmolagentsFormat:
     )
 
     def matches(self, source: ByteSource) -> bool:
-        heads = _listed(source.json())[:20] if source.shape is SourceShape.JSON else []
+        heads = _listed(source.json_head())[:20] if source.shape is SourceShape.JSON else []
         return any(isinstance(head, dict) and head.keys() >= _ACTION for head in heads)
 
     def read(self, source: ByteSource) -> Recording:
-        value = source.json()
         reader = _StepReader(source)
-        for step in wrong_kinds.objects(source, _listed(value), "step"):
+        for step in wrong_kinds.objects(source, source.elements(_listed), "step"):
             with source.tolerate():
                 reader.step(step)
         return Recording(NAME, (reader.session(),), reader.facts.facts(), source.notes)

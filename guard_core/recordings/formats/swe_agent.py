@@ -60,7 +60,7 @@ class SweAgentFormat:
     known_names = _KNOWN_NAMES
 
     def matches(self, source: ByteSource) -> bool:
-        value = source.json() if source.shape is SourceShape.JSON else None
+        value = source.json_head() if source.shape is SourceShape.JSON else None
         return isinstance(value, dict) and any(map(_is_trajectory, _attempts(value)))
 
     def read(self, source: ByteSource) -> Recording:

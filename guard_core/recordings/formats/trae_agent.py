@@ -44,7 +44,7 @@ class TraeAgentFormat:
     )
 
     def matches(self, source: ByteSource) -> bool:
-        value = source.json() if source.shape is SourceShape.JSON else None
+        value = source.json_head() if source.shape is SourceShape.JSON else None
         return isinstance(value, dict) and value.keys() >= _KEYS
 
     def read(self, source: ByteSource) -> Recording:

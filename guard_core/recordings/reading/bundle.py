@@ -44,7 +44,7 @@ class Bundle:
             return
         try:
             with ByteSource.open(data, strict=outer.strict, limits=outer.limits) as inner:
-                inner.watch = outer.watch
+                inner.watch, inner.shelve_from = outer.watch, outer.shelve_from
                 yield inner
         except RecordingError as error:
             raise type(error)(f"{_shown(name)}: {error.reason}", line=error.line, column=error.column) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from guard_core.errors import RecordingError
 from guard_core.recordings.reading import wrong_kinds
@@ -67,14 +66,13 @@ def _member_is(bundle: Bundle, name: str, is_its: Callable[[JSON], bool]) -> boo
 
 
 def _is_of(source: ByteSource, is_its: Callable[[JSON], bool]) -> bool:
-    value = source.json() if source.shape is SourceShape.JSON else None
+    value = source.json_head() if source.shape is SourceShape.JSON else None
     heads = value[:_HEADS] if isinstance(value, list) else [value]
     return bool(heads) and all(isinstance(head, dict) and is_its(head) for head in heads)
 
 
 def _checked(source: ByteSource, is_its: Callable[[JSON], bool]) -> Iterator[JSON]:
-    value: Any = source.json()
-    for item in wrong_kinds.objects(source, value if isinstance(value, list) else [value], "conversation"):
+    for item in wrong_kinds.objects(source, source.elements(), "conversation"):
         if is_its(item):
             yield item
         else:

@@ -38,8 +38,8 @@ def items(value: Any, key: str) -> list[Any]:
 
 
 def objects(value: Any) -> Iterator[JSON]:
-    """The objects of an array; whatever else it holds is passed over."""
-    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    """The objects of an array, or of the elements of one; whatever else it holds is passed over."""
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list | Iterator) else iter(())
 
 
 def tokens(value: Any, key: str) -> int | None:

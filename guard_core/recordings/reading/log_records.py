@@ -34,12 +34,17 @@ def entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
         return
-    value = unwrapped(source.json())
-    for item in value if isinstance(value, list) else [value]:
+    for item in source.elements(listed):
         if isinstance(item, dict):
             yield None, item
         else:
             source.notes.skip("item that is not an object")
+
+
+def listed(value: Any) -> list[Any]:
+    """The records in a value: of the array in an object around them, or the value itself."""
+    inside = unwrapped(value)
+    return inside if isinstance(inside, list) else [inside]
 
 
 def unwrapped(value: Any) -> Any:

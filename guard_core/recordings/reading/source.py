@@ -1,6 +1,7 @@
 """The bytes of a recording, read strictly: lines split on newline bytes only, UTF-8 and JSON checked.
 
-Nothing here loads a whole file unless it is one JSON value: `lines()` holds one line at a time.
+Nothing here loads a whole file unless it is one JSON value: `lines()` holds one line at a time, and `elements()` one
+element of a large JSON array.
 """
 
 from __future__ import annotations
@@ -8,15 +9,17 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import msgspec
+
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
-from guard_core.recordings.reading import normalise, strict_json
+from guard_core.recordings.reading import json_array, normalise, strict_json
 from guard_core.recordings.reading.copies import Copies
 from guard_core.recordings.reading.early_events import EarlyEvents
 from guard_core.recordings.reading.folders import pack
@@ -47,11 +50,14 @@ REFUSED = {
     b"PAR1": "a Parquet file: pick out its messages column as JSON first",
 }
 _UTF16 = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_BEGINNINGS = bytes(byte for byte in range(256) if byte & 0xC0 != 0x80)  # every byte but those that go on a character
 _PROGRESS_STEP = MIB
 UNFINISHED = "the last line is not finished and was left out; it is read once the file has grown"
 BUFFER_BYTES = MIB // 4  # read at once; with the 8 KiB of the default, long lines are put together piece by piece
 LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
 SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
+HEADS = 200  # elements of a large array that are kept to recognise a format by
+HEAD_BYTES = MIB  # of the array, in which these begin; as values they take several times as much
 
 
 class SourceShape(StrEnum):
@@ -79,6 +85,12 @@ class Line(NamedTuple):
         return 1 if at < 0 else len(self.raw[:at].decode("utf-8", "replace")) + 1
 
 
+class _LargeArray(NamedTuple):
+    """An array that was found good element by element. None of them is kept but the first ones."""
+
+    heads: list[Any]
+
+
 class ByteSource:
     """Bytes of one recording. Use as a context manager: a temporary file is removed at its end."""
 
@@ -99,7 +111,9 @@ class ByteSource:
         self.watch: ObjectWatch | None = None  # looks at what is parsed before the reader does
         self._spoiled: set[int] = set()  # lines in which the watch changes something
         self._watched: Any = None  # the whole value, once it has been looked at
-        self._json: dict[bool, Any] = {}  # by allow_nan; a RecordingError where it is no such value
+        self._json: dict[bool, Any] = {}  # by allow_nan; a RecordingError where it is no such value, or a _LargeArray
+        self._watched_elements = 0  # of a large array: the watch has noted what is in these
+        self._spoiled_elements: set[int] = set()  # in which it changes something
         self._heads: list[Line] | None = None
         self._decoded_heads: dict[int, strict_json.Decoded] = {}  # by line, until the first pass comes there
         self._shape: SourceShape | None = None
@@ -227,22 +241,44 @@ class ByteSource:
 
     def json(self, *, allow_nan: bool = False) -> Any:
         """The whole as one JSON value, read once. Raises DamagedRecording with line and column, or LimitExceeded."""
-        if allow_nan not in self._json:
-            raw = self._whole()
-            try:
-                value = self.parse(raw, allow_nan=allow_nan)
-            except RecordingError as error:
-                value = error
+        value = self._value(allow_nan)
+        if isinstance(value, _LargeArray):
+            value = self._decoded(self._whole(), self.limits, allow_nan)
             self._json[allow_nan] = value
-            if b"NaN" not in raw and b"Infinity" not in raw:
-                self._json[not allow_nan] = value
-        value = self._json[allow_nan]
-        if isinstance(value, RecordingError):  # every format asks, and finding the place takes seconds
-            raise value.with_traceback(None)
         if self.watch is not None and self._watched is not value:
             self._watched = value
             self.watch.check(value, None, self.problem, self._whole())
         return value
+
+    def json_head(self, *, allow_nan: bool = False) -> Any:
+        """The same, to recognise a format by: of a large array only its first elements, HEADS at most. Raises as
+        `json`, wherever the damage is."""
+        value = self._value(allow_nan)
+        return value.heads if isinstance(value, _LargeArray) else value
+
+    def elements(
+        self, listed: Callable[[Any], Iterable[Any]] | None = None, *, allow_nan: bool = False
+    ) -> Iterator[Any]:
+        """The elements of the array that the whole is, of a large one each parsed when it is asked for, again in every
+        pass. Of another value what `listed` finds in it, or the value itself. Raises as `json`."""
+        value = self._value(allow_nan)
+        if not isinstance(value, _LargeArray):
+            value = self.json(allow_nan=allow_nan)
+            yield from value if isinstance(value, list) else listed(value) if listed else (value,)
+            return
+        total, reported, limits = self.size, 0, self._element_limits
+        try:
+            for number, (offset, raw) in enumerate(self._parted(), start=1):
+                element = self._decoded(raw, limits, allow_nan)
+                self._watch_element(element, number, offset, raw)
+                if self.progress is not None and offset - reported >= _PROGRESS_STEP:
+                    reported = offset
+                    self.progress(offset, total)
+                yield element
+        except (json_array.NotParted, strict_json.JsonProblem) as error:
+            raise DamagedRecording("the file has changed while it was read") from error
+        if self.progress is not None:
+            self.progress(total, total)
 
     def parse(self, raw: bytes, *, allow_nan: bool = False, what: str = "") -> Any:
         """One JSON value of a part of the recording (a zip member, a database column, an embedded text).
@@ -350,7 +386,7 @@ class ByteSource:
         if self.watch is not None and first and self.watch.check(value, number, self.problem, raw):
             self._spoiled.add(number)
         elif self.watch is not None and number in self._spoiled:
-            self.watch.check(value, number, lambda *_: None)
+            self.watch.spoil(value)
         if first:
             for reason, at in mended:
                 self._mend(reason, number, _place(raw, at)[1])
@@ -386,9 +422,10 @@ class ByteSource:
         progress, self.progress = self.progress, None
         try:
             for number, offset, raw, _ in self._raw_lines():
-                with suppress(strict_json.JsonProblem):
-                    self._decoded_heads[number] = decoded = self._decode_line(raw)
-                    heads.append(Line(number, offset, decoded.value, raw))
+                if raw.lstrip(b" \t\r").startswith(b"{"):  # no other line is good, and an array may be one long line
+                    with suppress(strict_json.JsonProblem):
+                        self._decoded_heads[number] = decoded = self._decode_line(raw)
+                        heads.append(Line(number, offset, decoded.value, raw))
                 if len(heads) >= 50 or number >= 500 or offset > self.limits.head_bytes:
                     break
         finally:
@@ -411,20 +448,126 @@ class ByteSource:
             return SourceShape.LINES
         if start in (b"{", b"["):
             try:
-                self.json(allow_nan=True)
+                self.json_head(allow_nan=True)
                 return SourceShape.JSON
             except RecordingError:
                 return SourceShape.LINES if heads else SourceShape.JSON
         return SourceShape.LINES if heads else SourceShape.TEXT
 
     def _first_character(self) -> bytes:
-        with self.stream() as stream:
-            if stream.read(3) != BOM:
-                stream.seek(0)
+        with self._text_stream() as stream:
             while block := stream.read(MIB):
                 if stripped := block.lstrip(b" \t\r\n"):
                     return stripped[:1]
         return b""
+
+    def _value(self, allow_nan: bool) -> Any:
+        """The whole as one JSON value, or as a large array; raises what is wrong with it."""
+        if allow_nan not in self._json:
+            array = self._large_array(allow_nan)
+            value, has_nan = array or self._small(allow_nan)
+            self._json[allow_nan] = value
+            if not has_nan:
+                self._json[not allow_nan] = value
+        value = self._json[allow_nan]
+        if isinstance(value, RecordingError):  # every format asks, and finding the place takes seconds
+            raise value.with_traceback(None)
+        return value
+
+    def _small(self, allow_nan: bool) -> tuple[Any, bool]:
+        """The value, or the error that it is, and whether it may be another one with the other `allow_nan`."""
+        raw = self._whole()
+        value: Any
+        try:
+            value = self.parse(raw, allow_nan=allow_nan)
+        except RecordingError as error:
+            value = error
+        return value, _has_nan(raw)
+
+    def _large_array(self, allow_nan: bool) -> tuple[_LargeArray | RecordingError, bool] | None:
+        """The same for a large array; None where it is none, or damaged: only as a whole it shows where."""
+        if self.size < self.shelve_from or self._first_character() != b"[":
+            return None
+        heads: list[Any] = []
+        mended: list[strict_json.Mended] = []
+        more, has_nan, limits = 0, False, self._element_limits
+        try:
+            for offset, raw in self._parted():
+                value, places, further = strict_json.decode(raw, limits, allow_nan=allow_nan)
+                if len(heads) < HEADS and offset < HEAD_BYTES:
+                    heads.append(value)
+                known = max(strict_json.MENDED_SHOWN - len(mended), 0)
+                mended += [strict_json.Mended(reason, offset + at) for reason, at in places[:known]]
+                more += further + len(places[known:])
+                has_nan = has_nan or _has_nan(raw)
+        except (json_array.NotParted, strict_json.JsonProblem):
+            return None
+        try:
+            self._note_mended(mended, more)
+        except DamagedRecording as error:
+            return error, has_nan
+        return _LargeArray(heads), has_nan
+
+    def _note_mended(self, mended: list[strict_json.Mended], more: int) -> None:
+        """Note characters that were replaced in a large array, as those of one value are noted."""
+        for reason, offset in mended:
+            self._mend(reason, *self._place_of(offset))
+        self.notes.mend(more)
+
+    @property
+    def _element_limits(self) -> Limits:
+        """The limits of an element: the array around it is one level."""
+        return msgspec.structs.replace(self.limits, depth=self.limits.depth - 1)
+
+    def _decoded(self, raw: bytes, limits: Limits, allow_nan: bool) -> Any:
+        """A value that was checked before."""
+        return strict_json.decode_again(raw, limits, allow_nan=allow_nan, mend=not self.strict)
+
+    def _watch_element(self, value: Any, number: int, offset: int, raw: bytes) -> None:
+        """Let the watch look at an element of a large array; only in the first pass it is noted what is in it."""
+        if self.watch is None:
+            return
+        if number <= self._watched_elements:
+            if number in self._spoiled_elements:
+                self.watch.spoil(value)
+            return
+
+        def problem(message: str, line: int | None, column: int | None) -> None:
+            self.problem(message, *self._place_within(offset, line, column))
+
+        self._watched_elements = number
+        if self.watch.check(value, None, problem, raw):
+            self._spoiled_elements.add(number)
+
+    def _place_within(self, offset: int, line: int | None, column: int | None) -> tuple[int | None, int | None]:
+        """The place in the file that has this line and column behind an offset."""
+        if line is None:
+            return None, None
+        first, start = self._place_of(offset)
+        return first + line - 1, start + column - 1 if line == 1 and column is not None else column
+
+    def _place_of(self, offset: int) -> tuple[int, int]:
+        """Line and column of a byte offset, without the whole in memory."""
+        line, column = 1, 1
+        with self._text_stream() as stream:
+            while offset > 0 and (block := stream.read(min(offset, MIB))):
+                offset -= len(block)
+                last = block.rfind(b"\n")
+                line += block.count(b"\n")
+                column = (column if last < 0 else 1) + _characters(block[last + 1 :])
+        return line, column
+
+    def _parted(self) -> Iterator[tuple[int, bytes]]:
+        """The elements of the array that the whole is, with their offsets."""
+        with self._text_stream() as stream:
+            yield from json_array.elements(stream)
+
+    def _text_stream(self) -> IO[bytes]:
+        """A stream over all bytes behind the byte order mark, where offsets of a value begin."""
+        stream = self.stream()
+        if stream.read(len(BOM)) != BOM:
+            stream.seek(0)
+        return stream
 
     def _whole(self) -> bytes:
         with self.stream() as stream:
@@ -540,6 +683,15 @@ def _place(raw: bytes, offset: int) -> tuple[int, int]:
     """Line and column (characters), both from 1, of a byte offset."""
     start = raw.rfind(b"\n", 0, offset) + 1
     return raw.count(b"\n", 0, offset) + 1, len(raw[start:offset].decode("utf-8", "replace")) + 1
+
+
+def _characters(raw: bytes) -> int:
+    """How many characters begin in a stretch of UTF-8."""
+    return len(raw) - len(raw.translate(None, _BEGINNINGS))
+
+
+def _has_nan(raw: bytes) -> bool:
+    return b"NaN" in raw or b"Infinity" in raw
 
 
 def _kind(value: Any) -> str:

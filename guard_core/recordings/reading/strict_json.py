@@ -21,10 +21,12 @@ from guard_core.recordings.reading.limits import Limits
 
 MENDED_SHOWN = 100  # places kept per value; a line of 32 MiB could have five million
 _DECODER = msgspec.json.Decoder()
+_TRUNCATED = "Input data was truncated"
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 # A string that never ends is one token too, so that the scan cannot mistake its content for structure.
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
 _TOKEN = re.compile(_STRING + rb"|[{}\[\]]|-?[0-9][0-9.eE+-]*|-?Infinity|NaN", re.DOTALL)
+_DEPTHS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a whole surrogate pair stays
     rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|(\\u0000)|\\.",
@@ -34,6 +36,7 @@ _NOT_FINITE = re.compile(_STRING + rb"|(-?\bInfinity\b|\bNaN\b)", re.DOTALL)
 _COLON = re.compile(rb"\s*:")
 _SPACED_KEY = re.compile(rb'"[ \t\n\r]+:')
 _NUL = b"\\u0000"
+_NEGATIVE_ZEROS = (b"-0.", b"-0e", b"-0E")  # how those begin that are no whole number
 _REFUSED = object()  # in the place of a value that was not read
 # Bytes from which numpy finds separators sooner than the methods of bytes do. Ours, measured: a call of numpy costs as
 # much as 6 kB of searching.
@@ -86,6 +89,32 @@ def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = 
                 raise problem
             mended.append(Mended(problem.reason, problem.offset or 0))
     return Decoded(_without_negative_zero(value) if negative_zero else value, mended, more)
+
+
+def decode_again(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Any:
+    """The value of bytes that were decoded with the same settings before, without looking for damage once more."""
+    is_changed = _NUL in raw or any(zero in raw for zero in _NEGATIVE_ZEROS)
+    if is_changed or (value := _quickly(raw)) is _REFUSED:
+        return decode(raw, limits, allow_nan=allow_nan, mend=mend).value
+    return value
+
+
+def is_cut(error: msgspec.DecodeError) -> bool:
+    """Does the parser say that the bytes stop before the value does?"""
+    return str(error).startswith(_TRUNCATED)
+
+
+def end_of(raw: bytes, at: int) -> int | None:
+    """Where the value ends that begins at a place, by its brackets and texts alone: the parser refuses some values that
+    are mended. None where its end is not in the bytes."""
+    depth = 0
+    for match in _TOKEN.finditer(raw, at):
+        if match.start() > at and not depth:
+            return None
+        depth += _DEPTHS.get(match[0], 0)
+        if depth <= 0:
+            return match.end() if depth == 0 and match.end() < len(raw) else None
+    return None
 
 
 def _quickly(raw: bytes) -> Any:
@@ -300,7 +329,7 @@ def _not_utf8(raw: bytes) -> JsonProblem:
 def _syntax(message: str, raw: bytes) -> JsonProblem:
     if not raw.strip():
         return JsonProblem("nothing where a JSON value should be", 0)
-    if message.startswith("Input data was truncated"):
+    if message.startswith(_TRUNCATED):
         return JsonProblem("JSON that ends too early", len(raw.rstrip()), cut=True)
     position = _BYTE.search(message)
     offset = int(position[1]) if position else None

@@ -94,6 +94,7 @@ class ObjectWatch:
         self._dull = set(_PAYLOADS | names.passed_over | names.tools | placeholders.KEYS)
         self._kinds = set(names.tools)  # that are known, or have nothing to do with tools
         self._shapes: dict[tuple[str, ...], _Shape] = {}
+        self._again: ObjectWatch | None = None  # looks at what is read again
         self._unknown: dict[tuple[str, str], Unknown] = {}
         self.placeholders = 0  # ids that are none
         self.usages = 0  # objects with counts under the names that are known
@@ -117,7 +118,8 @@ class ObjectWatch:
         while stack:
             parent, item = stack.pop()
             if type(item) is list:
-                stack += [(parent, each) for each in item if each.__class__ in _CONTAINERS]
+                inner = [(parent, each) for each in item if each.__class__ in _CONTAINERS]
+                stack += reversed(inner)  # the first comes first, as in a large array
                 continue
             if type(item) is not dict:
                 continue
@@ -135,6 +137,11 @@ class ObjectWatch:
                     and (key != "input" or type(each) is list)
                 ]
         return spoiled
+
+    def spoil(self, value: Any) -> None:
+        """Change again what `check` changes in a value that was read anew, and note nothing."""
+        self._again = self._again or ObjectWatch(self._names)
+        self._again.check(value, None, lambda *_: None)
 
     def check_flat(self, item: JSON, line: int | None) -> None:
         """Note counts of prompts under names that are not known among the attributes of a span."""

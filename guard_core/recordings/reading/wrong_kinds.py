@@ -19,8 +19,8 @@ def kind_of(value: Any) -> str:
 
 
 def objects(source: ByteSource, value: Any, what: str) -> Iterator[JSON]:
-    """The objects of an array; whatever else is in it is reported and left out."""
-    for place, item in enumerate(value if isinstance(value, list) else (), start=1):
+    """The objects of an array, or of the elements of one; whatever else is in it is reported and left out."""
+    for place, item in enumerate(value if isinstance(value, list | Iterator) else (), start=1):
         if isinstance(item, dict):
             yield item
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -31,3 +32,16 @@ def test_reading_and_counting_holds_less_than_the_file(tmp_path: Path) -> None:
         write_claude_code(out, steps=1_500, size=6_000_000)
     whole = transcript.stat().st_size
     assert peak(lambda: counted(transcript)) < 0.9 * whole < 1.2 * whole < peak(lambda: recordings.read(transcript))
+
+
+@pytest.mark.long
+def test_reading_an_array_holds_less_than_the_file(tmp_path: Path) -> None:
+    """That only the first elements are kept, `reading/test_source.py` tries."""
+    export = tmp_path / "conversations.json"
+    message = {"text": "", "content": [{"type": "text", "text": "word " * 200}], "sender": "human", "attachments": []}
+    messages = [{**message, "uuid": str(number)} for number in range(60)]
+    conversations = [{"uuid": str(number), "name": "", "chat_messages": messages} for number in range(300)]
+    export.write_text("[" + ",\n".join(map(json.dumps, conversations)) + "]")
+    whole = export.stat().st_size
+    assert peak(lambda: recordings.read(export, shelve=tmp_path)) < 0.9 * whole
+    assert peak(lambda: recordings.read(export, shelve=tmp_path, shelve_from=2 * whole)) > 1.2 * whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from guard_core.errors import DamagedRecording
@@ -26,13 +27,15 @@ class AdkSessionFormat:
         if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
             return len(heads) > 1 and bool(_sessions(heads))
-        return source.shape is SourceShape.JSON and bool(_sessions(source.json(allow_nan=True)))
+        if source.shape is not SourceShape.JSON or not _sessions(source.json_head(allow_nan=True)):
+            return False
+        is_listed = _is_session if _lists_sessions(source) else _is_event
+        return all(isinstance(item, dict) and is_listed(item) for item in source.elements(allow_nan=True))
 
     def read(self, source: ByteSource) -> Recording:
         counter = FactCounter(self.name)
         sessions: list[Session] = []
-        value = [line.obj for line in source.lines()] if source.shape is SourceShape.LINES else source.json()
-        for header in _sessions(value):
+        for header in _headers(source):
             events = header["events"]
             if not isinstance(events, list):
                 raise DamagedRecording('"events" of the session is not an array')
@@ -46,14 +49,31 @@ class AdkSessionFormat:
 FORMAT = AdkSessionFormat()
 
 
+def _headers(source: ByteSource) -> Iterable[dict[str, Any]]:
+    """The sessions of a source that this format reads."""
+    if source.shape is SourceShape.LINES:
+        return _sessions([line.obj for line in source.lines()])
+    return source.elements() if _lists_sessions(source) else _sessions(source.json())
+
+
+def _lists_sessions(source: ByteSource) -> bool:
+    """Is a JSON value that holds sessions one of them, or an array of them, and not the events of one."""
+    value = source.json_head(allow_nan=True)
+    return not isinstance(value, list) or all(map(_is_session, value))
+
+
 def _sessions(value: Any) -> list[dict[str, Any]]:
     """The sessions in a JSON value: one, several in an array, or the one whose events the array is. Else none."""
     items = value if isinstance(value, list) else [value]
     if not all(isinstance(item, dict) for item in items):
         return []
-    if all("events" in item and pick(item, "appName") is not None for item in items):
+    if all(map(_is_session, items)):
         return items
     return [{"events": items}] if isinstance(value, list) and all(map(_is_event, items)) else []
+
+
+def _is_session(value: dict[str, Any]) -> bool:
+    return "events" in value and pick(value, "appName") is not None
 
 
 def _is_event(value: dict[str, Any]) -> bool:

@@ -48,7 +48,7 @@ class CaptureFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.LINES:
             return any(line.obj.get("format") == NAME for line in source.head_lines(1))
-        value = source.json() if source.shape is SourceShape.JSON else None  # the first line alone
+        value = source.json_head() if source.shape is SourceShape.JSON else None  # the first line alone
         return isinstance(value, dict) and value.get("format") == NAME
 
     def read(self, source: ByteSource) -> Recording:

@@ -66,7 +66,7 @@ class ClaudeStreamFormat:
             return _is_stream([line.obj for line in source.head_lines()])
         if source.shape is not SourceShape.JSON:
             return False
-        value = source.json()
+        value = source.json_head()
         return _is_stream(list(fields.objects(value[:_HEADS])) if isinstance(value, list) else [value])
 
     def read(self, source: ByteSource) -> Recording:
@@ -125,8 +125,7 @@ class ClaudeStreamReader:
         if self.numbered:
             yield from self.source.lines()
             return
-        value = self.source.json()
-        items = wrong_kinds.objects(self.source, value if isinstance(value, list) else [value], "item")
+        items = wrong_kinds.objects(self.source, self.source.elements(), "item")
         yield from (Line(number, 0, item, b"") for number, item in enumerate(items, start=1))
 
     # -- lines

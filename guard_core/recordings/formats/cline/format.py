@@ -75,7 +75,7 @@ class ClineFormat:
                 return any(map(partial(_holds_sdk, bundle), _sdk_sessions(bundle)))
         if source.shape is not SourceShape.JSON:
             return False
-        value = source.json()
+        value = source.json_head()
         return _is_screen(value) or _is_history(value) or _is_sdk_session(value)
 
     def read(self, source: ByteSource) -> Recording:
@@ -99,7 +99,7 @@ def _holds_sdk(bundle: Bundle, stem: str) -> bool:
         return True
     try:
         with bundle.open(stem + _MESSAGES) as whole:
-            return whole is not None and whole.shape is SourceShape.JSON and _is_sdk_session(whole.json())
+            return whole is not None and whole.shape is SourceShape.JSON and _is_sdk_session(whole.json_head())
     except RecordingError:
         return False
 

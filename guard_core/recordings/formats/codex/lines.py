@@ -36,7 +36,7 @@ def is_rollout(source: ByteSource) -> bool:
     """Does this come from Codex, in any of its layouts?"""
     if source.shape not in (SourceShape.LINES, SourceShape.JSON):
         return False
-    if source.shape is SourceShape.JSON and _is_whole(source.json()):
+    if source.shape is SourceShape.JSON and _is_whole(source.json_head()):
         return True
     heads = [line.obj for line in source.head_lines()]
     hits = sum(_is_envelope(obj) for obj in heads)
@@ -53,7 +53,8 @@ def _is_whole(value: Any) -> bool:
 def records(source: ByteSource) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """The lines, or header and items of a rollout in one object, which have no lines of their own. Where the header of
     the same session is repeated, the lines after it that are repeated as well, in their order, are left out."""
-    if source.shape is SourceShape.JSON and _is_whole(value := source.json()):
+    if source.shape is SourceShape.JSON and _is_whole(source.json_head()):
+        value = source.json()
         yield None, value["session"]
         yield from ((None, item) for item in fields.objects(value["items"]))
         return

@@ -92,7 +92,7 @@ class GeminiFormat:
             return _is_patch_log(heads) or gemini_stream.is_stream(heads)
         if source.shape is not SourceShape.JSON:
             return False
-        value = source.json()
+        value = source.json_head()
         if isinstance(value, dict):
             chat = ("projectHash" in value and "sessionId" in value) or _is_checkpoint(value.get("history"))
             return chat or gemini_json.is_result(value)
@@ -101,7 +101,7 @@ class GeminiFormat:
     def read(self, source: ByteSource) -> Recording:
         if source.shape is SourceShape.LINES and gemini_stream.is_stream([line.obj for line in source.head_lines()]):
             return gemini_stream.read_stream(source, NAME)
-        if source.shape is SourceShape.JSON and gemini_json.is_result(source.json()):
+        if source.shape is SourceShape.JSON and gemini_json.is_result(source.json_head()):
             return gemini_json.read_result(source, NAME)
         return read_chats(source, GeminiChatReader)
 
@@ -148,12 +148,11 @@ def chat_records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
         for line in source.lines():
             yield from ((line.number, record) for record in _unfolded(line.obj))
         return
-    value = source.json()
+    value = source.json_head()
     if isinstance(value, dict) and "history" not in value:
-        yield from ((None, record) for record in _unfolded(value))
+        yield from ((None, record) for record in _unfolded(source.json()))
         return
-    contents = value.get("history") if isinstance(value, dict) else value
-    for content in fields.objects(contents):
+    for content in fields.objects(source.elements(lambda value: fields.items(value, "history"))):
         yield None, {"type": content.get("role"), "content": content.get("parts")}
 
 

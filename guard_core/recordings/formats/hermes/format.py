@@ -51,7 +51,7 @@ class HermesFormat:
             messages = set(columns.get("messages", ()))
             return messages >= OWN_COLUMNS and "sessions" in columns and "parts" not in messages
         if source.shape is SourceShape.JSON:
-            value = source.json(allow_nan=True)
+            value = source.json_head(allow_nan=True)
             if isinstance(value, list):
                 return _is_turns(value) or any(_is_trajectory(item) or _is_export(item) for item in value[:10])
             return _is_trajectory(value) or _is_export(value)
@@ -202,18 +202,22 @@ def _totals(source: ByteSource, chain: list[JSON]) -> JSON:
 
 def _read_objects(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     if source.shape is SourceShape.JSON:
-        value = source.json(allow_nan=True)
-        if isinstance(value, list) and _is_turns(value):
-            yield from _read_object(source, {"conversations": value}, facts)
+        if _is_turns(source.json_head(allow_nan=True)):
+            yield from _read_object(source, {"conversations": source.json(allow_nan=True)}, facts)
             return
-        items = list(enumerate(fields.objects(value if isinstance(value, list) else [value])))
-        yield from _read_latest(source, items, superseded(_states(items)), facts)
+        earlier = superseded(_states(_items(source)))
+        yield from _read_latest(source, _items(source), earlier, facts)
         return
     if any(_is_session_meta(line.obj) for line in source.head_lines()):
         yield from _read_session_lines(source, facts)
         return
     earlier = superseded(_states((line.number, line.obj) for line in source.lines()))
     yield from _read_latest(source, ((line.number, line.obj) for line in source.lines()), earlier, facts)
+
+
+def _items(source: ByteSource) -> Iterator[tuple[int, JSON]]:
+    """The objects of a JSON value, each with its number among them."""
+    return enumerate(fields.objects(source.elements(allow_nan=True)))
 
 
 def _read_latest(

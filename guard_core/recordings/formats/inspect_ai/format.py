@@ -64,7 +64,11 @@ class InspectFormat:
         if source.shape is SourceShape.LINES:
             heads = source.head_lines()
             return len(heads) > 1 and all(_is_log(line.obj) for line in heads)
-        return source.shape is SourceShape.JSON and bool(_logs(source.json(allow_nan=True)))
+        return (
+            source.shape is SourceShape.JSON
+            and bool(_logs(source.json_head(allow_nan=True)))
+            and all(map(_is_log, source.elements(allow_nan=True)))
+        )
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
@@ -77,7 +81,7 @@ class InspectFormat:
                     sessions.extend(_read_sample(source, header, sample, facts))
         else:
             lined = source.shape is SourceShape.LINES
-            for log in _logs([line.obj for line in source.lines()] if lined else source.json(allow_nan=True)):
+            for log in _logs([line.obj for line in source.lines()]) if lined else source.elements(allow_nan=True):
                 for sample in _listed_samples(source, log):
                     sessions.extend(_read_sample(source, log, sample, facts))
         if not sessions:

@@ -52,7 +52,7 @@ class LangChainFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.JSON:
-            value = source.json(allow_nan=True)
+            value = source.json_head(allow_nan=True)
             listed = unescaped(_listed(value)[:_HEADS])  # no more: a file of another format may be large
             return bool(runs_in(value)) or any(map(runs_in, listed)) or _is_messages(listed)
         heads = [unescaped(line.obj) for line in source.head_lines()]
@@ -62,7 +62,7 @@ class LangChainFormat:
         facts = FactCounter(self.name)
         records = _records(source)
         if source.shape is SourceShape.JSON:
-            value = unescaped(source.json(allow_nan=True))
+            value = unescaped(source.json_head(allow_nan=True))
             of_messages = not runs_in(value) and _is_messages(_listed(value))
         else:
             of_messages = _is_messages([unescaped(line.obj) for line in source.head_lines()])
@@ -87,6 +87,9 @@ def _records(source: ByteSource) -> Iterator[tuple[Any, int | None]]:
     """The messages or runs of the file, each with its line."""
     if source.shape is SourceShape.LINES:
         yield from ((unescaped(line.obj), line.number) for line in source.lines())
+        return
+    if isinstance(source.json_head(allow_nan=True), list):
+        yield from ((unescaped(item), None) for item in source.elements(allow_nan=True))
         return
     value = unescaped(source.json(allow_nan=True))
     yield from ((item, None) for item in ([value] if runs_in(value) else _listed(value)))

@@ -67,7 +67,7 @@ class ChatCompletionsFormat:
             return sum(map(_is_record, heads)) * 2 > len(heads)
         if source.shape is not SourceShape.JSON:
             return False
-        value = log_records.unwrapped(source.json())
+        value = log_records.unwrapped(source.json_head())
         if isinstance(value, list):
             heads = [item for item in value[:_HEADS] if isinstance(item, dict)]
             return bool(heads) and sum(map(_is_record, heads)) * 2 > len(value[:_HEADS])

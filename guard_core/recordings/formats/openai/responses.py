@@ -71,7 +71,7 @@ class ResponsesFormat:
             return _is_ours([line.obj for line in source.head_lines()])
         if source.shape is not SourceShape.JSON:
             return False
-        value = source.json()
+        value = source.json_head()
         if isinstance(value, list):
             return _is_ours(value[:_HEADS])
         inner = log_records.unwrapped(value)
@@ -143,30 +143,30 @@ def _is_own_item(value: JSON) -> bool:
 
 
 def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    value = source.json() if source.shape is not SourceShape.LINES else None
+    value = source.json_head() if source.shape is not SourceShape.LINES else None
     if isinstance(value, dict) and _is_record(value):
-        yield None, value
+        yield None, source.json()
         return
     entries = log_records.entries(source)
-    yield from reversed(list(entries)) if _is_newest_first(value) else entries
+    yield from reversed(list(entries)) if value is not None and _is_newest_first(source) else entries
 
 
-def _is_newest_first(value: Any) -> bool:
+def _is_newest_first(source: ByteSource) -> bool:
     """Are items in the order in which the API lists those of a conversation or a response unless it is asked otherwise:
     results before their calls or, in a list of the API without any, an answer at the head and a question at the end."""
     calls: dict[str, int] = {}
-    listed = [item for item in fields.objects(log_records.unwrapped(value)) if _is_item(item)]
-    for place, item in enumerate(listed):
+    results: dict[str, int] = {}
+    roles: list[str] = []
+    for place, item in enumerate(filter(_is_item, fields.objects(source.elements(log_records.listed)))):
         if fields.text(item, "type") in responses_items.CALLS:
             calls.setdefault(fields.text(item, "call_id"), place)
-    results = {
-        fields.text(item, "call_id"): place
-        for place, item in enumerate(listed)
-        if responses_items.is_output(fields.text(item, "type"))
-    }
+        if responses_items.is_output(fields.text(item, "type")):
+            results[fields.text(item, "call_id")] = place
+        if _is_message(item):
+            roles.append(fields.text(item, "role"))
     if pairs := [results[name] < place for name, place in calls.items() if name and name in results]:
         return sum(pairs) * 2 > len(pairs)
-    roles = [fields.text(item, "role") for item in listed if _is_message(item)]
+    value = source.json_head()
     is_page = isinstance(value, dict) and value.get("object") == "list"
     return is_page and len(roles) > 1 and (roles[0], roles[-1]) == ("assistant", "user")
 

@@ -53,7 +53,7 @@ class OpenCodeFormat:
             return any(_is_run_line(item) or _is_export(item) for item in heads)
         if source.shape is not SourceShape.JSON:
             return False
-        value = source.json()
+        value = source.json_head()
         if isinstance(value, list):
             return bool(value) and all(_is_export(item) for item in value[:5])
         return _is_export(value) or _is_run_line(value) or bool(_loose(value))
@@ -67,19 +67,18 @@ class OpenCodeFormat:
 def _sessions(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
     if source.shape is SourceShape.SQLITE:
         yield from _from_database(source, facts)
-    elif source.shape is SourceShape.LINES or _is_run_line(source.json()):
+    elif source.shape is SourceShape.LINES or _is_run_line(source.json_head()):
         yield from _from_lines(source, facts)
     else:
-        value = source.json()
+        value = source.json_head()
         if kind := _loose(value):
             session = fields.text(value, "sessionID") or fields.text(value, "id")
             raise UnknownFormat(
                 f"this is one {kind} of OpenCode's storage folder, which keeps every message and part in a file of its "
                 f"own: import what `opencode export {session[:60]}` writes"
             )
-        exports = list(fields.objects(value if isinstance(value, list) else [value]))
-        earlier = superseded(_state(place, item) for place, item in enumerate(exports))
-        for place, item in enumerate(exports):
+        earlier = superseded(_state(place, item) for place, item in enumerate(fields.objects(source.elements())))
+        for place, item in enumerate(fields.objects(source.elements())):
             if place in earlier:
                 source.notes.folded += 1
             else:

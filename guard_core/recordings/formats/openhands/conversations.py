@@ -76,18 +76,25 @@ def _flat(history: list[Any]) -> Iterator[JSON]:
             yield from fields.objects(item)
 
 
+def _listed(source: ByteSource) -> Iterator[JSON]:
+    """The objects of an array, or of the one in a downloaded trajectory."""
+    return fields.objects(source.elements(array_of))
+
+
 def conversations(source: ByteSource) -> Iterator[OpenHandsConversation]:
     """The conversations of a file: one for each row of an evaluation, else one."""
     if source.shape is SourceShape.JSON:
-        value = source.json()
+        value = source.json_head()
         if isinstance(value, dict) and is_row(value):
+            value = source.json()
             yield OpenHandsConversation(((item, 1) for item in _flat(value["history"])), value)
         elif isinstance(value, dict) and is_event(value):
-            yield OpenHandsConversation([(value, 1)], {})
-        elif rows := [item for item in fields.objects(array_of(value)) if is_row(item)]:
-            yield from (OpenHandsConversation(((item, None) for item in _flat(row["history"])), row) for row in rows)
+            yield OpenHandsConversation([(source.json(), 1)], {})
+        elif any(map(is_row, _listed(source))):
+            for row in filter(is_row, _listed(source)):
+                yield OpenHandsConversation([(item, None) for item in _flat(row["history"])], row)
         else:
-            yield OpenHandsConversation(((item, None) for item in fields.objects(array_of(value))), {})
+            yield OpenHandsConversation(((item, None) for item in _listed(source)), {})
         return
     if any(is_row(line.obj) for line in source.head_lines()):
         for line in source.lines():

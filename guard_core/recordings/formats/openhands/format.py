@@ -77,7 +77,7 @@ class OpenHandsFormat:
         if source.shape is SourceShape.ZIP:
             return holds_events(source)
         if source.shape is SourceShape.JSON:
-            value = source.json()
+            value = source.json_head()
             whole = is_event(value) or (isinstance(value, dict) and is_row(value))
             return whole or any(is_event(item) or is_row(item) for item in fields.objects(array_of(value)[:50]))
         return any(is_event(line.obj) or is_row(line.obj) for line in source.head_lines())

@@ -77,7 +77,7 @@ class OtlpFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.JSON:
-            value = source.json(allow_nan=True)
+            value = source.json_head(allow_nan=True)
             head = list(fields.objects(value))[:50] if isinstance(value, list) else [value]
         else:
             head = [line.obj for line in source.head_lines()]
@@ -125,8 +125,7 @@ def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
         return
-    value = source.json(allow_nan=True)
-    yield from ((None, item) for item in fields.objects(value if isinstance(value, list) else [value]))
+    yield from ((None, item) for item in fields.objects(source.elements(allow_nan=True)))
 
 
 def _all_spans(source: ByteSource, logged: list[LoggedEvent]) -> Iterator[TraceSpan]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -104,13 +105,21 @@ def _records(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int |
         lines = source.head_lines() if heads else source.lines()
         yield from ((line.number, _opened(line.obj)) for line in lines)
         return
-    value = source.json() if source.shape is SourceShape.JSON else None
-    if isinstance(value, list) and _is_converse({"messages": value}):
-        value = {"messages": value}
+    if source.shape is not SourceShape.JSON:
+        return
+    head = source.json_head()
+    if isinstance(head, list) and _is_converse({"messages": head}):
+        yield None, {"messages": head if heads else source.json()}
+        return
+    items = fields.objects(_listed(head) if heads else source.elements(_listed))
+    yield from ((None, _opened(item)) for item in islice(items, _HEADS if heads else None))
+
+
+def _listed(value: Any) -> list[Any]:
+    """The records of an array, or of the one in an object that is no record."""
     if isinstance(value, dict) and _logged(value) is None:
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
-    listed = list(fields.objects(value if isinstance(value, list) else [value]))
-    yield from ((None, _opened(item)) for item in listed[: _HEADS if heads else None])
+    return value if isinstance(value, list) else [value]
 
 
 def _opened(record: JSON) -> JSON:

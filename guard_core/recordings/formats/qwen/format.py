@@ -70,7 +70,7 @@ class QwenCodeFormat:
             return True
         if source.shape is SourceShape.LINES:  # several states of a chat
             return any(map(_is_chat, _heads(source)))
-        return source.shape is SourceShape.JSON and _is_chat(source.json(allow_nan=True))
+        return source.shape is SourceShape.JSON and _is_chat(source.json_head(allow_nan=True))
 
     def read(self, source: ByteSource) -> Recording:
         if not any(map(is_line, _heads(source))):

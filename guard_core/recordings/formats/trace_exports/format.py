@@ -7,6 +7,7 @@ conversations, calls and tools of their spans are then those of any trace (see `
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Protocol
 
 from guard_core.errors import DamagedRecording
@@ -63,15 +64,20 @@ def _records(source: ByteSource, *, heads: bool = False) -> Iterator[tuple[int |
     if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in (source.head_lines() if heads else source.lines()))
         return
-    value = source.json(allow_nan=True) if source.shape is SourceShape.JSON else None
-    yield from ((None, item) for item in _listed(value)[: _HEADS if heads else None])
+    if source.shape is not SourceShape.JSON:
+        return
+    if heads:
+        items = fields.objects(_listed(source.json_head(allow_nan=True)))
+    else:
+        items = fields.objects(source.elements(_listed, allow_nan=True))
+    yield from ((None, item) for item in islice(items, _HEADS if heads else None))
 
 
-def _listed(value: Any) -> list[JSON]:
+def _listed(value: Any) -> list[Any]:
     """The records of one value."""
     if isinstance(value, dict) and _service_of(value) is None:
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
-    return list(fields.objects(value if isinstance(value, list) else [value]))
+    return value if isinstance(value, list) else [value]
 
 
 def _spans(source: ByteSource) -> Iterator[TraceSpan]:

@@ -47,7 +47,7 @@ class VibeFormat:
         if source.shape is SourceShape.LINES or _is_journal(source):
             heads = [line.obj for line in source.head_lines()]
             return any(map(_is_record, heads)) or sum(map(log.is_message, heads)) * 2 > len(heads)
-        return source.shape is SourceShape.JSON and _is_value(source.json(allow_nan=True))
+        return source.shape is SourceShape.JSON and _is_value(source.json_head(allow_nan=True))
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
