@@ -1,7 +1,8 @@
 """Outputs: what the recorded output tokens say of the answers in the log, and of reasoning that is not sent again.
 
 An answer is counted twice: as output when it was written and, with reasoning that the file may not show, as a part of
-the next prompt. Where the two agree in a session, the output is the price of the answer. Some agents send reasoning
+the next prompt. Where the two agree in a session, the output is the price of the answer, and outputs say what the
+content of answers costs: an answer without one is estimated by the ratios fitted to them. Some agents send reasoning
 only until the user writes again: the first prompt of a turn then lacks all the reasoning of the turn before.
 """
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from guard_core.estimation.intervals import Intervals
 from guard_core.estimation.model_families import family_of
-from guard_core.estimation.ratios import KINDS, MESSAGE, TEXT_KINDS, Floats, Ratios
+from guard_core.estimation.ratios import KINDS, MESSAGE, START, TEXT_KINDS, Floats, Ratios, Start, estimates, fit
 from guard_core.ledger import Ints, Ledger, prefix_sums
 
 # Agents that send the reasoning of the current user turn only. Source: 20 public recordings of Codex CLI. At 76 turns
@@ -38,11 +39,14 @@ _VISIBLE = tuple(kind for kind in range(TEXT_KINDS) if kind != _REASONING)
 
 
 class Habit(msgspec.Struct, frozen=True):
-    """What is learnt once of all answers: `usual` tokens beyond the estimate of one without a recorded output, and the
-    `share` of the reasoning of earlier turns that prompts lack (0: it is sent again)."""
+    """What is learnt once of all answers: `usual` tokens beyond the estimate of one without a recorded output, the
+    `share` of the reasoning of earlier turns that prompts lack (0: it is sent again), and `ratios`, the output per unit
+    of each of KINDS (per message: what comes with any answer), by which answers without a recorded output are
+    estimated."""
 
     usual: float
     share: float
+    ratios: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -116,22 +120,32 @@ def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> 
 
     Answers without a recorded output cost their estimate and what the others usually cost beyond theirs.
     """
-    spoken = _Spoken.of(ledger, amounts, ratios)
-    usual = _usual((spoken.output - spoken.whole)[spoken.output >= 0])
-    shortened = spoken.answers(ledger, Habit(usual, 1.0))
+    output = written(ledger)
+    known = output >= 0
+    by_output = fit(amounts[known], output[known], _start(ratios))
+    spoken = _Spoken.of(ledger, amounts, ratios, by_output)
+    habit = Habit(_usual((output - spoken.whole)[known]), 1.0, tuple(by_output.tolist()))
+    shortened = spoken.answers(ledger, habit)
     estimate = shortened.over(ratios.estimates(amounts, ledger.events["tool"]))
     share = _share_dropped(ledger, shortened, every, every.totals(estimate))
-    return spoken.answers(ledger, Habit(usual, share if share >= LEAST_DROP else 0.0))
+    return spoken.answers(ledger, msgspec.structs.replace(habit, share=share if share >= LEAST_DROP else 0.0))
+
+
+def _start(ratios: Ratios) -> Start:
+    """Where the fit of outputs begins: at the session's ratios of prompts, in which only the frame differs."""
+    return Start(np.append(ratios.kinds[:MESSAGE], START[MESSAGE]), at_level=True)
 
 
 def answers_by(ledger: Ledger, amounts: Ints, ratios: Ratios, habit: Habit | None) -> OutputEvidence:
     """What outputs say by what was learnt before."""
-    return _Spoken.of(ledger, amounts, ratios).answers(ledger, habit) if habit else OutputEvidence.unknown(ledger)
+    if habit is None:
+        return OutputEvidence.unknown(ledger)
+    return _Spoken.of(ledger, amounts, ratios, np.array(habit.ratios)).answers(ledger, habit)
 
 
 @dataclass(frozen=True)
 class _Spoken:
-    """Answers by event: the recorded output, the estimate of all their content, and of what the log shows of it."""
+    """Answers by event: the recorded output, its estimate by all their content, and that of what the log shows."""
 
     output: Ints
     whole: Floats
@@ -139,8 +153,8 @@ class _Spoken:
     message: float  # tokens of any message besides its content
 
     @classmethod
-    def of(cls, ledger: Ledger, amounts: Ints, ratios: Ratios) -> _Spoken:
-        whole, visible = _priced(amounts, ratios, range(MESSAGE)), _priced(amounts, ratios, _VISIBLE)
+    def of(cls, ledger: Ledger, amounts: Ints, ratios: Ratios, by_output: Floats) -> _Spoken:
+        whole, visible = estimates(amounts, by_output), _priced(amounts, ratios, _VISIBLE)
         return cls(written(ledger), whole, visible, float(ratios.kinds[MESSAGE]))
 
     def answers(self, ledger: Ledger, habit: Habit) -> OutputEvidence:
@@ -162,7 +176,7 @@ def _answering(ledger: Ledger) -> NDArray[np.bool_]:
     return answering
 
 
-def _priced(amounts: Ints, ratios: Ratios, kinds: range | tuple[int, ...]) -> Floats:
+def _priced(amounts: Ints, ratios: Ratios, kinds: tuple[int, ...]) -> Floats:
     chosen = np.zeros_like(amounts)
     chosen[:, list(kinds)] = amounts[:, list(kinds)]
     return ratios.estimates(chosen, np.zeros(len(amounts), dtype=np.int64))

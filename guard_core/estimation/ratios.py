@@ -63,10 +63,11 @@ _MICRO = 10**_DIGITS
 
 class Start(NamedTuple):
     """What is believed before anything is measured: the ratios, and the weight of that belief (1: as
-    BELIEF and LEVEL_BELIEF say)."""
+    BELIEF and LEVEL_BELIEF say). `at_level`: are they those of this session, so that it has no level beside them."""
 
     ratios: Floats
     weight: float = 1.0
+    at_level: bool = False
 
 
 USUAL_START = Start(START)
@@ -151,7 +152,8 @@ def fit(amounts: Ints, tokens: Ints, start: Start = USUAL_START) -> Floats:
         amounts, tokens = amounts[chosen], tokens[chosen]
     goal = tokens.astype(np.float64)
     prior = start.ratios.copy()
-    prior[:TEXT_KINDS] *= _level(estimates(amounts, start.ratios), goal, start.weight * LEVEL_BELIEF)
+    if not start.at_level:
+        prior[:TEXT_KINDS] *= _level(estimates(amounts, start.ratios), goal, start.weight * LEVEL_BELIEF)
     ratios, sums = prior, _Sums(amounts, goal)
     for _ in range(_ROUNDS):
         ratios = _bounded(sums, prior, start.weight, estimates(amounts, ratios))

@@ -176,3 +176,19 @@ def test_claude_code_s_outputs_are_believed_from_the_first_answer_on_where_they_
     cut = replace(ledger, steps={**ledger.steps, "output_tokens": np.full(ledger.step_count, 3)}, _prefixes={})
     without = replace(ledger, steps={**ledger.steps, "output_tokens": np.full(ledger.step_count, -1)}, _prefixes={})
     assert predict(cut, known_at(cut, 2), 3) == predict(without, known_at(without, 2), 3)
+
+
+def test_answers_to_come_cost_what_outputs_say_of_their_content():
+    per_byte, prompt, events, calls = 0.45, FIXED, [], []
+    for call in range(40):
+        signed = (800, 3_600, 0, 1_600)[call % 4] * (1 if call < 24 else 4)  # from then on the model thinks more
+        events.append(user("result " * (40 + 90 * (call % 3))))
+        prompt += 60 + 100 * (call % 3)
+        output = VISIBLE + round(signed * per_byte) + REASONING[call % len(REASONING)] // 4  # this in no byte
+        calls.append(ModelCall(len(events), len(events), prompt, output_tokens=output))
+        thought = (ReasoningPart("", opaque_bytes=signed),) if signed else ()
+        events.append(Event(Role.MODEL, (*thought, TextPart("answer " * 48))))
+        prompt += output + FRAME
+    ledger = _by_turns(Ledger.of(session(*events, calls=tuple(calls))), 40)
+    assert known_at(ledger, 23).attribution.habit is not None
+    assert error(ledger, 23, 33) == pytest.approx(0.0, abs=0.06)
