@@ -124,20 +124,23 @@ def weighed(ledger: Ledger, weights: Ints | None) -> tuple[Ints | None, Start | 
 def drift(ledger: Ledger, intervals: Intervals, estimate: Floats) -> float:
     """Tokens to add to answers after the last counted prompt: the mean growth that estimates leave unexplained.
 
-    Reminders, reasoning and files that a recording does not hold come with nearly every call. It is at most as much as
-    the messages themselves: counts that grow by more follow something else, unless the file lacks what was asked.
+    Reminders, reasoning and files that a recording does not hold come with nearly every call. No interval says more
+    than that as much again came with it as its messages cost: what grows by more follows something else or came once,
+    unless the file lacks what was asked.
     """
     size = len(intervals.tokens)
     if not size or not (ledger.steps["prompt_tokens"] > 0).any():
         return 0.0
     expected = intervals.totals(estimate)
-    error = np.sort(intervals.tokens - expected)
-    tail = size // DRIFT_TAIL
-    error = np.clip(error, error[tail], error[size - 1 - tail])
+    error = intervals.tokens - expected
     if lacks_requests(ledger, intervals):
-        return max(float(np.cumsum(error)[-1]) + DRIFT_BELIEF * LACKING, 0.0) / (size + DRIFT_BELIEF)
-    mean, most = float(np.cumsum(error)[-1]) / (size + DRIFT_BELIEF), float(np.cumsum(expected)[-1]) / size
-    return min(max(mean, -most), most)
+        return max(_trimmed_sum(error) + DRIFT_BELIEF * LACKING, 0.0) / (size + DRIFT_BELIEF)
+    return _trimmed_sum(np.clip(error, -expected, expected)) / (size + DRIFT_BELIEF)
+
+
+def _trimmed_sum(error: Floats) -> float:
+    error, tail = np.sort(error), len(error) // DRIFT_TAIL
+    return float(np.cumsum(np.clip(error, error[tail], error[len(error) - 1 - tail]))[-1])
 
 
 def lacks_requests(ledger: Ledger, intervals: Intervals) -> bool:

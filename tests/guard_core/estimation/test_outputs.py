@@ -169,6 +169,13 @@ def test_growth_far_beyond_the_messages_is_not_carried_on():
     assert 0 < added < 10 * 2_000
 
 
+def test_what_came_once_is_not_expected_with_every_call():
+    events = [part for _ in range(40) for part in (user("word " * 200), model("answer " * 200))]
+    hidden = 30_000  # comes with the third call and is in no event
+    calls = tuple(ModelCall(2 * call + 1, 2 * call + 1, FIXED + 600 * call + hidden * (call > 1)) for call in range(40))
+    assert error(Ledger.of(session(*events, calls=calls)), 4, 24) == pytest.approx(0.0, abs=0.08)
+
+
 def test_claude_code_s_outputs_are_believed_from_the_first_answer_on_where_they_are_those_of_whole_answers():
     ledger = replace(thinking(drops=False), agent="claude-code")
     assert error(ledger, 2, 3) == pytest.approx(0.0, abs=0.01)
