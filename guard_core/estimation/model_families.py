@@ -20,7 +20,8 @@ class ModelFamily(NamedTuple):
 
 # Levels. Source: medians over public recordings, as the tokens of measured intervals by what `ratios` expects.
 # Claude up to Opus 4.6: 1.01 to 1.10 in 86; from Opus 4.7 on, which has another tokenizer: 1.38 and 1.32 in six with
-# Fable 5 and Sonnet 5, 1.58 in one with Opus 4.8. GPT-5.3 and 5.4: 0.74 to 0.76 in 27 of OpenCode.
+# Fable 5 and Sonnet 5, 1.58 in one with Opus 4.8. GPT-5.3 and 5.4: 0.74 to 0.76 in 27 of OpenCode. GLM-5.1 and 5.2:
+# 0.84 to 0.96 in six of pi. Gemini 2.5 and 3 Pro: 0.94 and 0.85 in two of Gemini CLI.
 # Reasoning. Source: Anthropic's documentation of extended thinking (platform.claude.com, "Building with extended
 # thinking"): from Opus 4.5 and Sonnet 4.6 on, that of earlier turns is kept. In public recordings of Claude Code the
 # first prompt of a turn lacks 1.75 times the reasoning estimated for the turn before with Sonnet 4.5 (median of 31; it
@@ -32,12 +33,16 @@ CLAUDE_3_TO_4 = ModelFamily(1.0, 0.26, drops_reasoning=True)
 CLAUDE_4_5 = ModelFamily(1.0, 0.26, drops_reasoning=False)
 CLAUDE_4_7 = ModelFamily(1.38, 0.36, drops_reasoning=False)
 OPENAI = ModelFamily(0.75, 0.14, drops_reasoning=False)
+GLM = ModelFamily(0.87, 0.14, drops_reasoning=False)
+GEMINI = ModelFamily(0.9, 0.14, drops_reasoning=False)
 
 _FAMILIES = (
     (re.compile(r"claude-(?:fable|mythos|(?:opus|sonnet|haiku)-(?:[5-9]|4[-.][789])(?!\d))"), CLAUDE_4_7),
     (re.compile(r"claude-(?:opus-4[-.][56]|(?:sonnet|haiku)-4[-.]6)(?!\d)"), CLAUDE_4_5),
     (re.compile(r"claude"), CLAUDE_3_TO_4),
     (re.compile(r"(?:^|/)(?:gpt-|chatgpt-|codex-|o[134](?:-|$))"), OPENAI),
+    (re.compile(r"(?:^|/)glm-\d"), GLM),
+    (re.compile(r"(?:^|/)gemini-"), GEMINI),
 )
 
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from guard_core.estimation.model_families import CLAUDE_3_TO_4, CLAUDE_4_5, CLAUDE_4_7, OPENAI, family_of
+from guard_core.estimation.model_families import (
+    CLAUDE_3_TO_4,
+    CLAUDE_4_5,
+    CLAUDE_4_7,
+    GEMINI,
+    GLM,
+    OPENAI,
+    family_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,12 +35,16 @@ from guard_core.estimation.model_families import CLAUDE_3_TO_4, CLAUDE_4_5, CLAU
         ("openai/gpt-5.3-codex", OPENAI),
         ("o4-mini", OPENAI),
         ("GPT-4o", OPENAI),
+        ("glm-5.2", GLM),
+        ("z-ai/glm-4.6", GLM),
+        ("gemini-2.5-pro", GEMINI),
+        ("google/gemini-3-pro-preview", GEMINI),
     ],
 )
 def test_a_name_says_its_family(name, family):
     assert family_of(name) is family
 
 
-@pytest.mark.parametrize("name", ["", "gemini-2.5-pro", "scripted-model", "solo4-x", "x" * 10_000])
+@pytest.mark.parametrize("name", ["", "xglm-5", "scripted-model", "solo4-x", "x" * 10_000])
 def test_other_names_have_none(name):
     assert family_of(name) is None
