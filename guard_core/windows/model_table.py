@@ -21,6 +21,7 @@ MOST_PREFIXES = 4  # names of routers in front of a model's own
 _BETWEEN_WORDS = re.compile(r"[ _]+")
 # Names with the version before the size, as Anthropic wrote them until 3.7; its names of later models end in it.
 _VERSION_FIRST = re.compile(r"\bclaude-(\d+)[.-](\d+)-([a-z]+)")
+_VERSION = re.compile(r"(?<=-)(\d)-(\d)(?=-|$)")  # "gpt-4-1", which the table writes with a full stop
 _CLOUD_PREFIX = re.compile(r"^(?:[a-z-]+\.)+(?=[a-z])")  # "us.anthropic.", "meta."; never "gpt-4."
 
 
@@ -81,7 +82,8 @@ def _spellings(name: str) -> Iterator[str]:
     """A name without its router's prefixes, in the ways in which the table may write it."""
     plain = _CLOUD_PREFIX.sub("", name.replace("@", "-"))
     hyphened = _BETWEEN_WORDS.sub("-", plain)
-    yield from dict.fromkeys((name, plain, plain.partition(":")[0], hyphened, as_its_maker_writes(plain)))
+    dotted = _VERSION.sub(r"\1.\2", hyphened)
+    yield from dict.fromkeys((name, plain, plain.partition(":")[0], hyphened, as_its_maker_writes(plain), dotted))
 
 
 def _host(parts: list[str], tails: list[str]) -> PriceRow | None:

@@ -31,6 +31,8 @@ from guard_core.windows.models import context_window, documented_windows, window
         ("claude-4.5-sonnet-thinking", 200_000),
         ("claude-3-5-sonnet-20241022", 200_000),
         ("gpt_5", 400_000),
+        ("gpt_4_1_mini", 1_000_000),
+        ("gemini_2_5_pro", 1_048_576),
     ],
 )
 def test_a_known_model_has_its_window_and_says_from_where(model, window):
