@@ -95,13 +95,16 @@ class Client:
     """One stream, written like a file. `write`, `flush` and `close` never raise and, but for `close`, never wait.
 
     `server` is the address of an inspector, `key` a key of its team mode with the scope "ingest". `name` distinguishes
-    the sessions of a project; a stream cannot be begun twice under one. ValueError where an address or a name is none.
+    the sessions of a project; a stream cannot be begun twice under one. ValueError where an address, a key or a name is
+    none.
     """
 
     def __init__(self, server: str, name: str = "", *, key: str = "", spool: str | Path | None = None) -> None:
         parts = urlsplit(server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"the address of a server begins with http:// or https://, not {server[:60]!r}")
+            raise ValueError("the address of a server begins with http:// or https:// and a host")
+        if not (key.isascii() and key.isprintable()):  # the line break of a file: an error of the header would print it
+            raise ValueError("the key of a server has letters, digits and _ only")
         self.name = name or uuid4().hex
         if NAME.fullmatch(self.name) is None:
             raise ValueError("a name has 1 to 100 letters, digits and . _ : -, and begins with a letter or digit")

@@ -52,7 +52,7 @@ class Upstream:
         """The parts of `https://host/prefix`. Raises ValueError, in words, for anything else."""
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise ValueError(f"an address of a provider is http(s)://host/path, not {address[:80]!r}")
+            raise ValueError("an address of a provider is http(s)://host/path, without a password and a query")
         port = parts.port or (443 if parts.scheme == "https" else 80)
         return Upstream(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
 

@@ -121,7 +121,7 @@ def _capture(options: argparse.Namespace) -> int:
 
 def _key() -> str:
     """The key of a server in team mode: as an option, other accounts of the machine would see it."""
-    return os.environ.get("INSPECTOR_KEY", "")
+    return os.environ.get("INSPECTOR_KEY", "").strip()
 
 
 _CLIENTS = {"capture": _capture, "watch": _watch, "statusline": _statusline, "hooks": _hooks, "keep": _keep}

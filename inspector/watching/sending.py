@@ -56,8 +56,12 @@ class Server:
     def __init__(self, address: str, key: str = "") -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"the address of a server begins with http:// or https://, not {address[:60]!r}")
-        self.origin = f"{parts.scheme}://{parts.netloc}"
+            raise ValueError("the address of a server begins with http:// or https:// and a host")
+        if not (key.isascii() and key.isprintable()):
+            raise ValueError("the key of a server has letters, digits and _ only")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        # Without a name and a password, which would be printed; ValueError for a port that is none.
+        self.origin = f"{parts.scheme}://{host}{'' if parts.port is None else f':{parts.port}'}"
         self._parts = parts
         self._cookie = self._token = ""
         self._key = key
@@ -69,8 +73,7 @@ class Server:
         if not whole_size(path):
             return SentFile(refused="no whole line yet")
         status, body = self._post(path)
-        if status == http.client.FORBIDDEN and not self._key:  # the server was started anew with another key
-            self._greet()
+        if status == http.client.FORBIDDEN and self._is_greeted():
             status, body = self._post(path)
         if status == http.client.REQUEST_ENTITY_TOO_LARGE:  # said in plain text, by whoever limits the size of bodies
             return SentFile(refused=TOO_LARGE)
@@ -81,6 +84,17 @@ class Server:
         if status in TRIED_AGAIN:
             raise Away(f"{self.origin} refuses: {answer.get('error', status) if isinstance(answer, dict) else status}")
         return _read(answer, self.origin)
+
+    def _is_greeted(self) -> bool:
+        """The server was started anew, or is not in team mode and takes no key: does its page have a token now. Raises
+        Away where there is no key."""
+        try:
+            self._greet()
+        except Away:
+            if not self._key:
+                raise
+            return False
+        return True
 
     def _greet(self) -> None:
         response, page = self._ask("GET", "/search")  # every page carries a token; without words this one is short
@@ -117,12 +131,11 @@ class Server:
             "Content-Type": f"multipart/form-data; boundary={boundary}",
             "Content-Length": str(length),
             "Accept": "application/json",
-            **(
-                {"Authorization": f"Bearer {self._key}"}
-                if self._key
-                else {"X-CSRFToken": self._token, "Origin": self.origin, "Cookie": self._cookie}
-            ),
         }
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        if self._token:
+            headers |= {"X-CSRFToken": self._token, "Origin": self.origin, "Cookie": self._cookie}
         response, answer = self._ask("POST", "/recordings/", body(), headers)
         return response.status, answer
 

@@ -25,6 +25,12 @@ def test_an_address_that_is_none_is_refused_at_once(address):
         Client(address)
 
 
+@pytest.mark.parametrize("key", ["ci_key\n", "ci_ke\u00df"])
+def test_a_key_that_is_none_is_refused_at_once_and_not_printed(key):
+    with pytest.raises(ValueError, match="letters, digits and _ only"):
+        Client(NOBODY, key=key)
+
+
 @pytest.mark.parametrize("name", [".x", "a b", "x" * 101])
 def test_a_name_that_no_server_takes_is_refused_at_once(name):
     with pytest.raises(ValueError, match="1 to 100 letters"):

@@ -62,7 +62,7 @@ def test_another_file_in_the_place_of_one_is_sent_even_of_the_same_size_and_time
 
 
 @contextmanager
-def receiving(meanwhile: Callable[[], object]) -> Iterator[tuple[str, list[bytes]]]:
+def receiving(meanwhile: Callable[[], object], *, needs_token: bool = False) -> Iterator[tuple[str, list[bytes]]]:
     """The address of a server that does something before it reads a recording, and the bodies that arrived whole."""
     bodies: list[bytes] = []
 
@@ -73,12 +73,14 @@ def receiving(meanwhile: Callable[[], object]) -> Iterator[tuple[str, list[bytes
         def do_POST(self) -> None:
             meanwhile()
             body = self.rfile.read(size := int(self.headers["Content-Length"]))
-            if len(body) == size:
+            if needs_token and self.headers["X-CSRFToken"] != "t":
+                self._answer('{"error": "The token was missing."}', 403)
+            elif len(body) == size:
                 bodies.append(body)
                 self._answer('{"imports": [{"url": "/s/1/"}]}')
 
-        def _answer(self, text: str) -> None:
-            self.send_response(200)
+        def _answer(self, text: str, status: int = 200) -> None:
+            self.send_response(status)
             self.send_header("Set-Cookie", "csrftoken=t")
             self.end_headers()
             self.wfile.write(text.encode())
@@ -191,6 +193,25 @@ def test_a_database_comes_with_its_newest_rows(tmp_path):
 )
 def test_answers_of_the_server(given, answer):
     assert _read(given, "http://h") == answer
+
+
+@pytest.mark.parametrize(("address", "key"), [("h", ""), ("http://", ""), ("http://h:port", ""), ("http://h", "a\nb")])
+def test_an_address_and_a_key_that_are_none_are_refused_at_once(address, key):
+    with pytest.raises(ValueError, match=r"address of a server|key of a server|Port could not"):
+        Server(address, key)
+
+
+@pytest.mark.parametrize("address", ["http://me:password@h:8000/path", "https://[::1]", "http://h"])
+def test_a_password_in_an_address_is_not_printed(address):
+    assert Server(address).origin == address.replace("me:password@", "").replace("/path", "")
+
+
+def test_a_server_that_is_not_in_team_mode_takes_a_file_although_there_is_a_key(tmp_path):
+    log = tmp_path / "a.jsonl"
+    log.write_bytes(b"{}\n")
+    with receiving(lambda: None, needs_token=True) as (address, bodies):
+        assert Server(address, "ci_key").send(log).url
+    assert len(bodies) == 1
 
 
 def test_what_cannot_be_watched_is_said(tmp_path, capsys):
