@@ -4,6 +4,7 @@ process of its own."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -42,7 +43,7 @@ def answers_of(row: Session) -> AvoidanceAnswers:
 
     Raises ReplayUnderWay where they take long, and loading.Outdated where the session's columns must be made again.
     """
-    key = _key(row)
+    key = _key(row, _forecast(row))
     if (under_way := REPLAYS.find(key)) is not None:
         raise ReplayUnderWay(under_way)
     try:
@@ -52,26 +53,30 @@ def answers_of(row: Session) -> AvoidanceAnswers:
         raise ReplayUnderWay(REPLAYS.start(key, Task(str(row.pk), DEFAULTS, AVOID), total)) from None
 
 
-def answers_at_hand(row: Session) -> AvoidanceAnswers | None:
-    """The same for a page that does not wait for them: None where they are neither stored nor quick."""
-    key = _key(row)
+class AnswersAtHand(NamedTuple):
+    """What a page that does not wait for a search can say: the answers, or None where they are neither stored nor
+    quick. `is_awaited`: a search is under way, or made by the worker unasked, once it has measured the session."""
+
+    answers: AvoidanceAnswers | None
+    is_awaited: bool = False
+
+
+def answers_at_hand(row: Session) -> AnswersAtHand:
+    """The answers for a page that does not wait for them."""
+    measured = load_result(row)
+    key = _key(row, measured.forecast if measured else {})
     if REPLAYS.find(key) is not None:
-        return None
+        return AnswersAtHand(None, is_awaited=True)
     try:
-        return _cache.get(key, lambda: _at_hand(row))
+        return AnswersAtHand(_cache.get(key, lambda: _at_hand(row)))
     except TooLong:
-        return None
-
-
-def is_awaited(row: Session) -> bool:
-    """Is a search under way, or made by the worker without being asked, once it has measured the session."""
-    return REPLAYS.find(_key(row)) is not None or (row.calls <= SEARCHED_CALLS and load_result(row) is None)
+        return AnswersAtHand(None, is_awaited=row.calls <= SEARCHED_CALLS and measured is None)
 
 
 def search_whole(row: Session, each: Callable[[int], object]) -> AvoidanceAnswers:
     """The answers however long they take, stored and kept for `answers_of`; `each` hears how many steps of all replays
     are done."""
-    return _cache.get(_key(row), lambda: _stored_or_made(row, each))
+    return _cache.get(_key(row, _forecast(row)), lambda: _stored_or_made(row, each))
 
 
 def forget() -> None:
@@ -98,9 +103,9 @@ def _never(done: int) -> None:
     raise TooLong
 
 
-def _key(row: Session) -> tuple[object, ...]:
+def _key(row: Session, forecast: Forecast) -> tuple[object, ...]:
     basis = explanations.basis_of(row)
-    return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, bool(_forecast(row)), AVOID
+    return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, bool(forecast), AVOID
 
 
 def _forecast(row: Session) -> Forecast:

@@ -11,7 +11,7 @@ from guard_core.outcomes.payback import Payback
 from guard_core.outcomes.words import balance_words, price_words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.remedies import remedy_rows
-from inspector.replays.avoiding import answers_at_hand, is_awaited
+from inspector.replays.avoiding import answers_at_hand
 
 SHOWN_PRICES = 3  # compactions whose price is on the overview
 SHOWN_ANSWERS = 3  # findings whose remedies are on it
@@ -80,10 +80,9 @@ def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:
     name, url = "What would have avoided it", page.paths["avoid"]
     if not findings:
         return _row(name, [{"words": nothing_words(page.analysis.facts.conclusions)}], "", "")
-    answers = answers_at_hand(page.row)
+    answers, is_awaited = answers_at_hand(page.row)
     if answers is None:
-        under_way = "Other settings are being replayed to find one."
-        words = under_way if is_awaited(page.row) else "Not searched yet."
+        words = "Other settings are being replayed to find one." if is_awaited else "Not searched yet."
         return _row(name, [{"words": words}], url, "Search now")
     if not answers.answers:
         return _row(name, [{"words": "Set the window first: a prompt larger than it was answered."}], "", "")

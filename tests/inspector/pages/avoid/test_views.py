@@ -80,10 +80,15 @@ def test_answers_are_stored_and_a_second_look_replays_nothing(lost):
     assert not steps
 
 
-def test_a_search_is_awaited_until_the_session_is_measured_unless_it_is_long(lost):
-    assert avoiding.is_awaited(lost)
-    lost.calls = avoiding.SEARCHED_CALLS + 1
-    assert not avoiding.is_awaited(lost)
+def test_a_search_is_awaited_until_the_session_is_measured_unless_it_is_long(db):
+    row = stored(long_request(), title="longer than a page searches")
+    row.calls = avoiding.QUICK_CALLS + 1
+    assert avoiding.answers_at_hand(row) == (None, True)
+    with CaptureQueriesContext(connection) as queries:  # its columns are in memory by now
+        assert avoiding.answers_at_hand(row) == (None, True)
+    assert [re.findall(r' FROM "inspector_(\w+)"', query["sql"]) for query in queries.captured_queries] == [["estimate"]]
+    row.calls = avoiding.SEARCHED_CALLS + 1
+    assert avoiding.answers_at_hand(row) == (None, False)
 
 
 def test_a_measured_session_whose_answers_are_of_an_earlier_version_awaits_no_search(client, db):
