@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import CALL, HAS_REASONING, REASONING, RESULT, TEXT
+from guard_core.costs import CALL, HAS_CALL, HAS_REASONING, REASONING, RESULT, TEXT
 from guard_core.errors import SummaryFailed
 from guard_core.forms import CutToEnds, Removed
 from guard_core.ledger import Ints, Ledger
@@ -155,7 +155,8 @@ class Gptme(ListPolicy):
         return not self.is_current and behind >= REASONING_AGE and reasons
 
     def _is_long_answer(self, ledger: Ledger, message: ListMessage, size: int, behind: int) -> bool:
-        """An answer that is trimmed. The current version leaves one with reasoning, which is signed."""
+        """An answer that it expects to trim. The current version leaves one with reasoning, which is signed; one that
+        calls tools it leaves as well, but only when it trims."""
         signed = self.is_current and bool(ledger.events["flags"][message.event] & HAS_REASONING)
         return behind >= ANSWER_AGE and role_of(ledger, message) == ASSISTANT and size > LONG_ANSWER and not signed
 
@@ -178,7 +179,8 @@ class Gptme(ListPolicy):
             trimmed[place] = trimmed[place].joined(cut)
             left -= tokens[place] - COSTS.message(ledger, trimmed[place]) // CHARS_PER_TOKEN
         for place in own if self._trims_results(request) else ():
-            if self._is_long_answer(ledger, messages[place], tokens[place], count - place - 1):
+            calls = self.is_current and bool(ledger.events["flags"][messages[place].event] & HAS_CALL)
+            if self._is_long_answer(ledger, messages[place], tokens[place], count - place - 1) and not calls:
                 chars = int(tokens[place] * CHARS_PER_TOKEN * (1 - ANSWER_SHARE))
                 trimmed[place] = trimmed[place].joined(CutToEnds(what="text", head=chars).name)
         return trimmed

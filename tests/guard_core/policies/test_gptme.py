@@ -2,7 +2,7 @@
 
 import pytest
 
-from guard_core.events import part_text
+from guard_core.events import Event, Role, TextPart, ToolCallPart, part_text
 from guard_core.policies import get_policy
 from guard_core.sessions import ModelCall
 from tests.builders import model, session, tool_call, tool_result, user
@@ -55,6 +55,15 @@ def test_long_answers_are_trimmed_but_for_the_newest():
     trace = run(get_policy("gptme"), log, window=WINDOW)
     cut = [item for item in trace.compactions[0].after if getattr(item, "form", "")]
     assert {(item.start, item.stop) for item in cut} == {(3, 6)}  # the first two messages and the newest three stay
+
+
+def test_a_long_answer_that_calls_a_tool_is_left():
+    calling = Event(Role.MODEL, (TextPart("a" * 80_000), ToolCallPart("shell", {"cmd": "c"})))
+    turns = [turn(answer_tokens=20_000)] * 4
+    log = log_of(turns[0], (user("q" * 40), calling, tool_result("r"), model("a" * 40)), *turns[1:])
+    trace = run(get_policy("gptme"), log, window=WINDOW)
+    spans = [(item.start, item.stop) for item in trace.compactions[0].after if getattr(item, "form", "")]
+    assert spans == [(7, 8)]
 
 
 def test_where_trimming_saves_too_little_a_checkpoint_is_written():
