@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 
 from guard_core.errors import RecordingError
 from guard_core.recordings.reading.source import ByteSource
@@ -38,22 +41,41 @@ class Bundle:
     @contextmanager
     def open(self, name: str) -> Iterator[ByteSource | None]:
         """A file; None where it is empty. What is noted of it, or wrong with it, names it."""
-        outer, data = self._source, self._entries.read(name)
-        if not data:
-            yield None
-            return
-        try:
-            with ByteSource.open(data, strict=outer.strict, limits=outer.limits) as inner:
-                inner.watch, inner.shelve_from = outer.watch, outer.shelve_from
-                yield inner
-        except RecordingError as error:
-            raise type(error)(f"{_shown(name)}: {error.reason}", line=error.line, column=error.column) from error
+        outer = self._source
+        with self._unpacked(name) as content:
+            if not content:
+                yield None
+                return
+            try:
+                with ByteSource.open(content, strict=outer.strict, limits=outer.limits) as inner:
+                    inner.watch, inner.shelve_from = outer.watch, outer.shelve_from
+                    yield inner
+            except RecordingError as error:
+                raise type(error)(f"{_shown(name)}: {error.reason}", line=error.line, column=error.column) from error
         for problem in inner.notes.problems:
             outer.notes.problem(f"{_shown(name)}: {problem.message}", problem.line, problem.column)
         outer.notes.mended += inner.notes.mended
         outer.notes.folded += inner.notes.folded
         for kind, count in inner.notes.skipped.items():
             outer.notes.skipped[kind] = outer.notes.skipped.get(kind, 0) + count
+
+    @contextmanager
+    def _unpacked(self, name: str) -> Iterator[bytes | Path]:
+        """The bytes of a file, or a temporary file with them if they would make a large source."""
+        blocks, held, size = self._entries.blocks(name), list[bytes](), 0
+        for block in blocks:
+            held.append(block)
+            size += len(block)
+            if size >= self._source.shelve_from:
+                break
+        else:
+            yield b"".join(held)
+            return
+        with tempfile.NamedTemporaryFile(prefix="recording-") as file:
+            file.writelines(chain(held, blocks))
+            file.flush()
+            held.clear()
+            yield Path(file.name)
 
 
 def _shown(name: str) -> str:
