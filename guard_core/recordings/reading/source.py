@@ -58,6 +58,9 @@ LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
 SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
 HEADS = 200  # elements of a large array that are kept to recognise a format by
 HEAD_BYTES = MIB  # of the array, in which these begin; as values they take several times as much
+# Bytes of an element, on average, from which it is worth the time to find its end. Ours, measured: that takes 4 µs in
+# every pass, as long as parsing 400 bytes; an array of numbers would take minutes.
+ELEMENT_BYTES = 100
 
 
 class SourceShape(StrEnum):
@@ -485,14 +488,17 @@ class ByteSource:
         return value, _has_nan(raw)
 
     def _large_array(self, allow_nan: bool) -> tuple[_LargeArray | RecordingError, bool] | None:
-        """The same for a large array; None where it is none, or damaged: only as a whole it shows where."""
+        """The same for a large array; None where it is none, one of very small elements, or damaged: only as a whole it
+        shows where."""
         if self.size < self.shelve_from or self._first_character() != b"[":
             return None
         heads: list[Any] = []
         mended: list[strict_json.Mended] = []
         more, has_nan, limits = 0, False, self._element_limits
         try:
-            for offset, raw in self._parted():
+            for number, (offset, raw) in enumerate(self._parted()):
+                if number >= HEADS and offset < number * ELEMENT_BYTES:
+                    return None
                 value, places, further = strict_json.decode(raw, limits, allow_nan=allow_nan)
                 if len(heads) < HEADS and offset < HEAD_BYTES:
                     heads.append(value)

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
-from guard_core.recordings.reading import strict_json
+from guard_core.recordings.reading import json_array, strict_json
 from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.limits import Limits
-from guard_core.recordings.reading.source import HEADS, UNFINISHED, ByteSource, SourceShape
+from guard_core.recordings.reading.source import ELEMENT_BYTES, HEADS, UNFINISHED, ByteSource, SourceShape
 from guard_core.recordings.reading.watch import ObjectWatch
 
 
@@ -282,9 +282,21 @@ def test_a_large_array_is_read_element_by_element(mark):
 
 
 def test_of_a_large_array_only_the_beginning_is_kept():
-    content = json.dumps([{"number": number} for number in range(1000)]).encode()
-    for source, kept in zip(small_and_large(content), (1000, HEADS), strict=True):
-        assert source.json_head() == [{"number": number} for number in range(kept)]
+    elements = [{"number": number, "text": "x" * ELEMENT_BYTES} for number in range(1000)]
+    for source, kept in zip(small_and_large(json.dumps(elements).encode()), (1000, HEADS), strict=True):
+        assert source.json_head() == elements[:kept]
+
+
+@pytest.mark.parametrize("first", [0, 2 * HEADS])
+def test_an_array_of_very_small_elements_is_parsed_as_a_whole(first, monkeypatch):
+    """To part it takes many times as long; wherever in the array they are."""
+    elements = [{"text": "x" * ELEMENT_BYTES}] * first + [1] * 100_000
+    found = []
+    parts = json_array.elements
+    monkeypatch.setattr(json_array, "elements", lambda stream: (found.append(each) or each for each in parts(stream)))
+    for source in small_and_large(json.dumps(elements).encode()):
+        assert source.json_head() == list(source.elements()) == elements
+    assert HEADS <= len(found) < 1000
 
 
 def test_an_element_of_a_large_array_is_new_in_every_pass():
