@@ -60,9 +60,9 @@ class ManagedAgentsFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.LINES:
             return any(_is_own(_event(line.obj)) for line in source.head_lines())
-        return source.shape is SourceShape.JSON and any(
-            _is_own(_event(item)) for item in fields.objects(source.elements(_listed))
-        )
+        value = source.json_head() if source.shape is SourceShape.JSON else None
+        items = value if isinstance(value, list) else _listed(value)
+        return any(_is_own(_event(item)) for item in fields.objects(items))
 
     def read(self, source: ByteSource) -> Recording:
         reader = _EventReader(source)

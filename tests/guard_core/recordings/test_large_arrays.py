@@ -7,6 +7,7 @@ import pytest
 
 from guard_core import recordings
 from guard_core.errors import RecordingError
+from guard_core.recordings.reading import json_array
 from tests.recordings.seeds import SEEDS
 
 
@@ -46,3 +47,14 @@ def test_most_formats_have_arrays() -> None:
     """Else nothing would be compared."""
     read = [outcome(content, 0, strict=False) for content in CASES.values()]
     assert len({each.format for each in read if isinstance(each, recordings.Recording)}) > 15
+
+
+@pytest.mark.parametrize("name", ["chatgpt", "claude-ai", "langchain", "managed-agents", "openai-chat", "otlp"])
+def test_a_large_array_is_passed_over_once_to_check_and_once_to_read_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No format takes a pass of its own to say that an array is not its."""
+    passes, parts = [], json_array.elements
+    monkeypatch.setattr(json_array, "elements", lambda stream: passes.append(stream) or parts(stream))  # type: ignore[func-returns-value]
+    assert isinstance(outcome(CASES[f"{name} 0"], 0, strict=False), recordings.Recording)
+    assert len(passes) == 2
