@@ -98,6 +98,7 @@ def _secured(connection: socket.socket, target: Target, clock: _Clock) -> socket
     if not target.is_tls:
         return connection
     with connection:  # the one over TLS takes its place, or it is closed
+        connection.getpeername()  # raises where it was reset; `wrap_socket` would leave another socket open then
         context = ssl.create_default_context()
         secured = context.wrap_socket(connection, server_hostname=target.host, do_handshake_on_connect=False)
         try:
