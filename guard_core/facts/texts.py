@@ -123,7 +123,7 @@ _COMMON_KOREAN = frozenset(
     전 후 뒤 것 수 때 및 또 더 모든 반드시 절대 주세요 마세요 안 하나 그 이 저 필요 사용자 다음 있 없
     """.split()  # noqa: SIM905
 )
-_CLOSING = r"[\"'”’»)\]]"  # what may stand behind the last mark of a sentence, as do the marks of bold text in Markdown
+_CLOSING = r"[\"'”’»)\]]"  # may follow the mark that ends a sentence; Markdown's bold marks may, too
 _GOES_ON = r"(?!\s+[a-zß-öø-ÿа-я])"  # 'answer "no." if asked': behind such a mark a small letter continues the sentence
 _SENTENCE_END = re.compile(
     rf"(?=\s)(?:(?<=[.!?؟])(?<!\be\.g\.)(?<!\bi\.e\.)|(?<=[.!?؟](?:\*\*|__))"

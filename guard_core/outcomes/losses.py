@@ -87,11 +87,11 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
     pairs = Pairs(ledger)
     looks = _Looks(ledger, texts, pairs)
     missing = np.zeros(len(users) + 1, dtype=np.int64)
-    stretches, parted, found = _stretches(sent, pairs), 0, list[Ints]()
+    stretches, parted, all_gaps = _stretches(sent, pairs), 0, list[Ints]()
     if sent.columns is not None:
         starts, stops = np.array(stretches, dtype=np.int64).reshape(-1, 2).T
         seen_at_once = _ViewLooks(texts, sent.columns.at(starts), ats[starts])
-        found += seen_at_once.gaps()
+        all_gaps += seen_at_once.gaps()
         parted = int((stops - starts)[seen_at_once.are_parted(pairs)].sum())
         stretches = [stretches[place] for place in np.flatnonzero(~seen_at_once.in_order).tolist()]
     for start, stop in stretches:
@@ -103,7 +103,7 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
         np.add.at(missing, np.searchsorted(users, firsts), 1)
         np.add.at(missing, np.searchsorted(users, lasts), -1)
         parted += (stop - start) if pairs.are_parted(view, at) else 0
-    for gaps in (*found, np.array([*looks.gaps], dtype=np.int64).reshape(-1, 2)):
+    for gaps in (*all_gaps, np.array([*looks.gaps], dtype=np.int64).reshape(-1, 2)):
         np.add.at(missing, np.searchsorted(users, gaps[:, 0]), 1)
         np.add.at(missing, np.searchsorted(users, gaps[:, 1]), -1)
     total, remaining = _rules(sent, texts, rules or ())

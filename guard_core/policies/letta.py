@@ -123,9 +123,9 @@ class Letta(CountedPolicy):
     def _is_too_much(self, history: CompactableHistory, system: int, cut: int) -> bool:
         """Do a system message and the messages from `cut` on reach the threshold, with the tools."""
         messages = history.messages
-        kept = (*messages.between(0, system), *messages.between(cut, len(messages)))
+        remaining = (*messages.between(0, system), *messages.between(cut, len(messages)))
         tools = int(history.ledger.tools_tokens * self.settings.safety_margin)
-        return self._tokens(history.ledger, kept, 1 - system) + tools >= self.threshold(history.check.window)
+        return self._tokens(history.ledger, remaining, 1 - system) + tools >= self.threshold(history.check.window)
 
     def _tokens(self, ledger: Ledger, view: View, unlisted: int) -> int:
         """Tokens of some messages, with a system prompt that is `unlisted` among them."""
@@ -145,8 +145,8 @@ class Letta(CountedPolicy):
             before = answers[(answers >= 1) & (answers <= round(share * count))]
             if len(before):
                 cut = int(before[-1])
-                kept = (*messages.between(0, 1 - unlisted), *messages.between(cut - unlisted, listed))
-                left = self._tokens(ledger, kept, unlisted)
+                remaining = (*messages.between(0, 1 - unlisted), *messages.between(cut - unlisted, listed))
+                left = self._tokens(ledger, remaining, unlisted)
         return cut - unlisted if 0 < cut < count - 1 and share < 1.0 else listed
 
 

@@ -20,7 +20,7 @@ _BLANKS = re.compile(rb"[ \t\n\r]*")
 
 
 class NotParted(Exception):
-    """These bytes are no array whose elements can be told apart."""
+    """The bytes are not an array whose elements can be separated."""
 
 
 def elements(stream: IO[bytes], window_bytes: int = WINDOW) -> Iterator[tuple[int, bytes]]:
@@ -62,9 +62,9 @@ class _Window:
 
     def take(self) -> bytes:
         """The same, and go on behind it."""
-        found = self.peek()
-        self._at += len(found)
-        return found
+        character = self.peek()
+        self._at += len(character)
+        return character
 
     def value(self) -> tuple[int, bytes]:
         """The offset and the bytes of the next value; go on behind it."""

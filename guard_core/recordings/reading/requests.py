@@ -1,4 +1,4 @@
-"""Logged requests, each of which repeats the history, as readers give them, and how messages are told apart."""
+"""Logged requests, each of which repeats the history, as readers give them, and what makes two messages the same."""
 
 from __future__ import annotations
 

@@ -452,7 +452,7 @@ class GeminiChatReader:
             return False
         if note != REWRITTEN and (snapshot.source_id or self.snapshot.source_id):
             return snapshot.source_id == self.snapshot.source_id
-        return _told(snapshot) == _told(self.snapshot)
+        return _texts(snapshot) == _texts(self.snapshot)
 
     def _with_changed_results(self, base: View, messages: tuple[Event, ...]) -> tuple[View, tuple[Event, ...]]:
         """A history in which results that the log has in other words are its events, changed, and no new messages."""
@@ -621,17 +621,17 @@ def _snapshot(history: tuple[Event, ...]) -> Event | None:
     """The message with the summary at the head of a history (its first two); None where there is none. A model may
     leave out the tag that it was asked for: then the answer that follows shows what it is."""
     for event, answer in zip(history[:2], (*history[1:3], None, None)):
-        told = _told(event) if event.role is Role.USER else []
-        if any(summary_words.SNAPSHOT in text for text in told) or (told and _answers_summary(answer)):
+        texts = _texts(event) if event.role is Role.USER else []
+        if any(summary_words.SNAPSHOT in text for text in texts) or (texts and _answers_summary(answer)):
             return event
     return None
 
 
 def _answers_summary(event: Event | None) -> bool:
-    return event is not None and _told(event) == [summary_words.GEMINI_ANSWER]
+    return event is not None and _texts(event) == [summary_words.GEMINI_ANSWER]
 
 
-def _told(event: Event) -> list[str]:
+def _texts(event: Event) -> list[str]:
     """The texts of a message but for what opens the chat, with which masking puts the summary into one message."""
     texts = [part.text for part in event.parts if isinstance(part, TextPart)]
     return [text for text in texts if not text.startswith(CONTEXT)]
