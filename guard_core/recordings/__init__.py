@@ -19,10 +19,11 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.base import Recording, RecordingFacts, RecordingFormat
 from guard_core.recordings.detection import UNFORESEEN, detect
 from guard_core.recordings.reading.early_events import EarlyEvents
+from guard_core.recordings.reading.file_bytes import Progress
 from guard_core.recordings.reading.first_look import FirstLook, GivesFirstLook, look_at
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.notes import FileProblem, ImportNotes
-from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, Progress, SourceShape
+from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, SourceShape
 from guard_core.recordings.reading.watch import ObjectWatch
 from guard_core.recordings.registry import FORMATS, LABELS, PLACES
 from guard_core.sessions import ModelCall, Provenance, Session, Sourced

@@ -19,7 +19,7 @@ from typing import Any
 
 from guard_core.recordings.formats.capture.lines import NAME, VERSION, Shortener
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.source import GZIP_MAGIC
+from guard_core.recordings.reading.file_bytes import GZIP_MAGIC
 from guard_core.streaming.whole_lines import append
 from inspector.capturing.exchanges import MOST_BYTES, Body, Exchange
 
@@ -75,7 +75,7 @@ class CaptureLog:
                 self._tell(str(error))
             except OSError as error:
                 self._tell(f"{self.path}: {error.strerror or error}")
-            except Exception as error:  # whatever goes wrong here, the agent goes on
+            except Exception as error:  # whatever fails here must not stop the agent
                 self._tell(f"{type(error).__name__}: {error}")
             else:
                 self._written()

@@ -19,9 +19,10 @@ from django.conf import settings
 from guard_core.errors import DamagedRecording, LimitExceeded, RecordingError, UnknownFormat
 from guard_core.recordings import detect
 from guard_core.recordings.formats.opencode.storage import NAME, Storage, storages_in
+from guard_core.recordings.reading.file_bytes import ZIP_MAGIC
 from guard_core.recordings.reading.folders import pack_files, session_folders
 from guard_core.recordings.reading.limits import MIB, Limits
-from guard_core.recordings.reading.source import ZIP_MAGIC, ByteSource
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.zip_entries import ZipEntries, ZipEntry, entry_names
 from inspector.ingest.uploads import CHUNK, Received, receive
 

@@ -22,7 +22,7 @@ from guard_core.findings import Facts, request_words
 from guard_core.ledger import Ledger
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
-from guard_core.recordings.reading.source import GZIP_MAGIC, ZIP_MAGIC
+from guard_core.recordings.reading.file_bytes import GZIP_MAGIC, ZIP_MAGIC
 from guard_core.rules import Explanation
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession

@@ -23,7 +23,8 @@ from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
-from guard_core.recordings.reading.source import BOM, ByteSource
+from guard_core.recordings.reading.file_bytes import BOM
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Session
 
 START = "# aider chat started at "

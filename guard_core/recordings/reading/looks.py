@@ -14,8 +14,9 @@ import msgspec
 from guard_core.bounds import MAX_TOKENS
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.cached_tokens import CachedTokens
+from guard_core.recordings.reading.file_bytes import BOM
 from guard_core.recordings.reading.first_look import FirstLook
-from guard_core.recordings.reading.source import BOM, ByteSource
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import ModelCall
 
 T = TypeVar("T")

@@ -36,7 +36,7 @@ def test_reading_and_counting_holds_less_than_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_reading_an_array_holds_less_than_the_file(tmp_path: Path) -> None:
-    """That only the first elements are kept, `reading/test_source.py` tries."""
+    """That only the first elements are kept, `reading/test_large_array.py` tries."""
     export = tmp_path / "conversations.json"
     message = {"text": "", "content": [{"type": "text", "text": "word " * 200}], "sender": "human", "attachments": []}
     messages = [{**message, "uuid": str(number)} for number in range(60)]
