@@ -24,7 +24,7 @@ from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.gemini.format import GeminiChatReader, read_chats
+from guard_core.recordings.formats.gemini.chat import GeminiChatReader, read_chats
 from guard_core.recordings.formats.qwen import look
 from guard_core.recordings.formats.qwen.known_names import NAMES
 from guard_core.recordings.formats.qwen.messages import answer_of, event_of, reported_call
