@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     from guard_core.simulator.flow import Turn as Turn
     from guard_core.simulator.flow import play as play
     from guard_core.simulator.running import run_scenario as run_scenario
+    from guard_core.simulator.scenario import Scenario as Scenario
     from guard_core.simulator.scenarios import SCENARIOS as SCENARIOS
-    from guard_core.simulator.scenarios import Scenario as Scenario
     from guard_core.simulator.scenarios import get_scenario as get_scenario
     from guard_core.summaries.base import Summarizer as Summarizer
     from guard_core.summaries.base import Summary as Summary

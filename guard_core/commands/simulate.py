@@ -16,7 +16,8 @@ from guard_core.policies.base import Policy
 from guard_core.recordings.formats.native import write
 from guard_core.simulator.flow import play
 from guard_core.simulator.running import ScenarioResult, run_scenario
-from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
+from guard_core.simulator.scenario import Scenario
+from guard_core.simulator.scenarios import SCENARIOS, get_scenario
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import get_summarizer
 

@@ -11,7 +11,7 @@ from guard_core.policies import POLICIES
 from guard_core.policies.base import Policy
 from guard_core.replay import replay
 from guard_core.simulator.flow import Simulation, play
-from guard_core.simulator.scenarios import Scenario
+from guard_core.simulator.scenario import Scenario
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import Trace

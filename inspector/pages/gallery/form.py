@@ -12,7 +12,8 @@ from django.core.exceptions import ValidationError
 from guard_core import defaults
 from guard_core.errors import SettingError
 from guard_core.simulator.flow import Simulation, Turn
-from guard_core.simulator.scenarios import Scenario, server_tools
+from guard_core.simulator.scenario import Scenario
+from guard_core.simulator.sized_turns import server_tools
 from guard_core.sizes import parse_count
 from inspector.pages.gallery.table import PolicyChoice, guards_by_group
 from inspector.pages.shared.numbers import turn_index, turn_number

@@ -8,7 +8,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from guard_core.simulator.flow import Simulation
-from guard_core.simulator.scenarios import SCENARIOS, Scenario
+from guard_core.simulator.scenario import Scenario
+from guard_core.simulator.scenarios import SCENARIOS
 from inspector.figures.sparkline import Trend, sparkline, words
 from inspector.pages.gallery.table import Need, PolicyChoice, ResultRow
 from inspector.pages.shared.numbers import counted, percent, short, tokens, turn_number

@@ -20,7 +20,8 @@ from guard_core import __version__
 from guard_core.errors import GuardError
 from guard_core.recordings.formats import native
 from guard_core.simulator.flow import Simulation, play
-from guard_core.simulator.scenarios import SCENARIOS, Scenario
+from guard_core.simulator.scenario import Scenario
+from guard_core.simulator.scenarios import SCENARIOS
 from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
 from inspector.jobs.leased import LeasedJob

@@ -16,7 +16,7 @@ from guard_core.policies.base import Policy
 from guard_core.replay import replay
 from guard_core.simulator.flow import Simulation, play
 from guard_core.simulator.running import count_injections, loop_lengths
-from guard_core.simulator.scenarios import Scenario
+from guard_core.simulator.scenario import Scenario
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import Trace
 from inspector.figures.sparkline import Trend, trend

@@ -14,7 +14,8 @@ from guard_core.errors import GuardError, UnknownName
 from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES
 from guard_core.simulator.flow import play
-from guard_core.simulator.scenarios import SCENARIOS, Scenario, get_scenario
+from guard_core.simulator.scenario import Scenario
+from guard_core.simulator.scenarios import SCENARIOS, get_scenario
 from inspector.figures.flow import drawing
 from inspector.ingest.submitting import only_session_of
 from inspector.ingest.waiting import settled
