@@ -104,7 +104,7 @@ class Proxy:
         """One exchange after the other on a connection of the agent."""
         provider: _Side | None = None
         try:
-            while isinstance(request := await agent.event(), h11.Request):
+            while isinstance(request := await self._asked(agent), h11.Request):
                 path = request.target.decode("latin-1")
                 if (refusal := self._refusal(request, path)) is not None:
                     await agent.refuse(*refusal)
@@ -125,6 +125,15 @@ class Proxy:
         finally:
             if provider is not None:
                 await provider.close()
+
+    async def _asked(self, agent: _Side) -> Any:
+        """What the agent asks next. One who is answered learns why: a head may be too large, or no HTTP."""
+        try:
+            return await agent.event()
+        except Broken as error:
+            if isinstance(fault := error.__cause__, h11.RemoteProtocolError):
+                await agent.refuse(fault.error_status_hint, f"The request was not forwarded: {fault}.")
+            raise
 
     def _refusal(self, request: h11.Request, path: str) -> tuple[int, str] | None:
         if not path.startswith(f"{self._key}/"):
@@ -196,8 +205,9 @@ class _Side:
 
     @property
     def _has_answered_early(self) -> bool:
-        """Has the other end a whole answer while it still sends its request?"""
-        return self.http.our_state in (h11.DONE, h11.MUST_CLOSE) and self.http.their_state is h11.SEND_BODY
+        """Has the other end a whole answer while it still sends its request, or one that is no HTTP?"""
+        is_answered = self.http.our_state in (h11.DONE, h11.MUST_CLOSE)
+        return is_answered and self.http.their_state in (h11.SEND_BODY, h11.ERROR)
 
     async def _read_rest(self) -> None:
         """Read what has no reader any more: a connection that is closed before is reset, and with it goes the answer

@@ -330,6 +330,31 @@ async def test_only_its_own_address_is_served_and_no_websocket(tmp_path: Path) -
     assert captured.seen.requests == []
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST %s/v1/messages HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 2_000_000 + b"\r\n\r\n", 431),
+        (b"POST %s/v1/messages HTTP/1.1\r\nHost a\r\n\r\n", 400),
+        (b"no HTTP %s\r\n\r\n", 400),
+    ],
+)
+async def test_a_head_that_cannot_be_forwarded_is_answered(head: bytes, status: int, tmp_path: Path) -> None:
+    async with capturing(tmp_path / "log.jsonl") as captured:
+        address = httpx2.URL(captured.address)
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(head % address.path.encode())
+        async with asyncio.timeout(PATIENCE):
+            await writer.drain()
+            answer = await reader.read()
+        writer.close()
+        first, _, body = answer.partition(b"\r\n\r\n")
+        assert int(first.split()[1]) == status
+        assert json.loads(body)["error"]["message"].startswith("The request was not forwarded: ")
+        text = await captured.anthropic.messages.create(model="m", max_tokens=9, messages=HELLO)
+        assert text.content[0].text == "answer 1"
+    assert len(captured.seen.requests) == 1
+
+
 async def test_a_client_that_offers_http_2_is_answered_by_http_1(tmp_path: Path) -> None:
     """As the HTTP client of Java does over a plain connection: whoever does not want to upgrade answers as usual."""
     async with capturing(tmp_path / "log.jsonl") as captured, httpx2.AsyncClient() as client:
