@@ -16,7 +16,8 @@ from pathlib import Path
 
 from inspector.capturing.clients import ANY, CLIENTS, CapturedAgent
 from inspector.capturing.log import CaptureLog
-from inspector.capturing.proxy import Proxy, Upstream
+from inspector.capturing.proxy import Proxy
+from inspector.capturing.routes import HttpProxy, Route, Upstream
 from inspector.watching.sending import Away, Changed, Server
 
 SENT_EVERY = 1.0  # seconds between checks at what a running server does not have yet
@@ -51,12 +52,12 @@ def capture(
     sending = _Sending(path, Server(server, key), opens=opens)
     log = CaptureLog(path, client.name or Path(program).name, words.say, sending.wake)
     try:
-        upstreams = {item.name: Upstream.parse(item.upstream(environ)) for item in client.providers(environ)}
+        routes = {item.name: _route(item.upstream(environ), environ) for item in client.providers(environ)}
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     try:
-        code = asyncio.run(_run([program, *command[1:]], client, upstreams, log, environ))
+        code = asyncio.run(_run([program, *command[1:]], client, routes, log, environ))
     except OSError as error:
         print(f"{command[0]} cannot be run: {error.strerror or error}", file=sys.stderr)
         code = NOT_RUNNABLE
@@ -76,14 +77,14 @@ def folder_of_captures() -> Path:
 async def _run(
     command: list[str],
     client: CapturedAgent,
-    upstreams: dict[str, Upstream],
+    routes: dict[str, Route],
     log: CaptureLog,
     environ: Mapping[str, str],
 ) -> int:
     addresses: dict[str, str] = {}
     async with AsyncExitStack() as proxies:
-        for name, upstream in upstreams.items():
-            proxy = Proxy(upstream, log.add)
+        for name, route in routes.items():
+            proxy = Proxy(route, log.add)
             proxies.push_async_callback(proxy.stop)
             addresses[name] = await proxy.start()
         arguments = [command[0], *client.arguments(addresses), *command[1:]]
@@ -94,6 +95,12 @@ async def _run(
             loop.add_signal_handler(number, _forward, process, number)
         code = await process.wait()
     return code if code >= 0 else BY_SIGNAL - code
+
+
+def _route(address: str, environ: Mapping[str, str]) -> Route:
+    """How the provider at an address is reached. Raises ValueError, in words, where it is not said in a known way."""
+    upstream = Upstream.parse(address)
+    return Route(upstream, HttpProxy.between(upstream, environ))
 
 
 def _forward(process: asyncio.subprocess.Process, number: int) -> None:

@@ -10,21 +10,17 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from select import POLLIN, poll
 from typing import Any
-from urllib.parse import urlsplit
 
 import h11
 
 from inspector.capturing.exchanges import Body, Exchange, api_of
+from inspector.capturing.routes import MOST_HEAD, READ_BYTES, Route, error_words
 
-READ_BYTES = 65_536  # at a time
-MOST_HEAD = 262_144  # bytes of a request's or answer's head
 CONNECT_SECONDS = 30.0  # for name, connection and TLS together
 LAST_SECONDS = 1.0  # for the end of an answer whose agent left: some do at the last event, before the last byte
 CLOSE_SECONDS = 5.0
@@ -38,36 +34,11 @@ class Broken(Exception):
     """A side ended its connection, or broke the rules of HTTP, in the middle of an exchange."""
 
 
-@dataclass(frozen=True)
-class Upstream:
-    """Where requests go: scheme, host, port, and what comes before their path."""
-
-    scheme: str
-    host: str
-    port: int
-    prefix: str
-
-    @staticmethod
-    def parse(address: str) -> Upstream:
-        """The parts of `https://host/prefix`. Raises ValueError, in words, for anything else."""
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise ValueError("an address of a provider is http(s)://host/path, without a password and a query")
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        return Upstream(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
-
-    @property
-    def host_header(self) -> bytes:
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return (name if self.port == {"https": 443, "http": 80}[self.scheme] else f"{name}:{self.port}").encode()
-
-
 class Proxy:
     """A listening proxy for one provider. `done` hears of each call of a model when its answer has ended."""
 
-    def __init__(self, upstream: Upstream, done: Callable[[Exchange], None], tls: ssl.SSLContext | None = None) -> None:
-        self._upstream, self._done = upstream, done
-        self._tls = (tls or ssl.create_default_context()) if upstream.scheme == "https" else None
+    def __init__(self, route: Route, done: Callable[[Exchange], None]) -> None:
+        self._route, self._upstream, self._done = route, route.upstream, done
         self._key = f"/{secrets.token_urlsafe(16)}"  # other programs of this machine do not know the address
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -144,9 +115,8 @@ class Proxy:
         return None
 
     async def _connect(self) -> _Side:
-        upstream = self._upstream
         async with asyncio.timeout(CONNECT_SECONDS):
-            reader, writer = await asyncio.open_connection(upstream.host, upstream.port, ssl=self._tls)
+            reader, writer = await self._route.opened()
         return _Side(h11.Connection(h11.CLIENT, MOST_HEAD), reader, writer)
 
     async def _exchange(self, agent: _Side, provider: _Side, request: h11.Request, path: str) -> None:
@@ -160,6 +130,9 @@ class Proxy:
         sent = [
             (name, self._upstream.host_header if name.lower() == b"host" else value) for name, value in _kept(request)
         ]
+        if self._route.proxy is not None and self._route.is_asked_whole:
+            target = f"http://{self._upstream.host_header.decode()}{target}"
+            sent += self._route.proxy.headers
         asking: asyncio.Task[None] | None = None
         try:
             await provider.send(h11.Request(method=request.method, target=target, headers=sent))
@@ -335,8 +308,6 @@ def _kept(head: Any) -> list[tuple[bytes, bytes]]:
 
 
 def _words(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not valid ({error.verify_message})"
     if isinstance(error, TimeoutError):
         return f"no connection within {CONNECT_SECONDS:.0f} seconds"
-    return str(getattr(error, "strerror", "") or error or type(error).__name__)
+    return error_words(error)

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ from guard_core import read
 from guard_core.events import TextPart
 from inspector.capturing.exchanges import Exchange
 from inspector.capturing.log import CaptureLog
-from inspector.capturing.proxy import Proxy, Upstream
+from inspector.capturing.proxy import Proxy
+from inspector.capturing.routes import Route, Upstream
 from tests.inspector.capturing.provider import Seen, provider
 from tests.plugins.tiers import mostly_long
 from tests.waiting import PATIENCE
@@ -75,7 +77,7 @@ class Captured:
 async def capturing(path: Path) -> AsyncIterator[Captured]:
     with provider() as (origin, seen):
         captured = Captured("", seen, path)
-        proxy = Proxy(Upstream.parse(origin), captured.log.add)
+        proxy = Proxy(Route(Upstream.parse(origin)), captured.log.add)
         captured.address = await proxy.start()
         try:
             yield captured
@@ -187,7 +189,7 @@ async def test_what_precedes_an_answer_is_passed_on_as_it_was(tmp_path: Path) ->
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        proxy = Proxy(Upstream.parse(origin), lambda exchange: None)
+        proxy = Proxy(Route(Upstream.parse(origin)), lambda exchange: None)
         _, _, host, key = (await proxy.start()).split("/")
         reader, writer = await asyncio.open_connection(*host.split(":"))
         writer.write(f"GET /{key}/v1/models HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -209,7 +211,7 @@ async def test_a_provider_hears_at_once_of_an_agent_that_does_not_wait_for_the_a
     asked, calls = asyncio.Event(), []
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        proxy = Proxy(Upstream.parse(origin), calls.append)
+        proxy = Proxy(Route(Upstream.parse(origin)), calls.append)
         _, _, host, key = (await proxy.start()).split("/")
         _, writer = await asyncio.open_connection(*host.split(":"))
         writer.write(f"POST /{key}/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}".encode())
@@ -255,7 +257,8 @@ async def refusing(*, reads_rest: bool) -> AsyncIterator[str]:
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        proxy = Proxy(Upstream.parse(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), lambda exchange: None)
+        upstream = Upstream.parse(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        proxy = Proxy(Route(upstream), lambda exchange: None)
         try:
             yield await proxy.start()
         finally:
@@ -372,7 +375,7 @@ async def test_a_provider_that_is_away_or_whose_certificate_is_not_valid_is_name
     calls: list[Exchange] = []
     with certified(tmp_path) as unsigned:
         for address, words in ((closed, "cannot be reached"), (unsigned, "its certificate is not valid")):
-            proxy = Proxy(Upstream.parse(address), calls.append)
+            proxy = Proxy(Route(Upstream.parse(address)), calls.append)
             origin = await proxy.start()
             async with httpx2.AsyncClient() as client:
                 answer = await client.post(f"{origin}/v1/messages", json={"messages": HELLO})
@@ -382,20 +385,25 @@ async def test_a_provider_that_is_away_or_whose_certificate_is_not_valid_is_name
     assert calls == []
 
 
-@contextmanager
-def certified(folder: Path) -> Iterator[str]:
-    """The address of a TLS server whose certificate nobody has signed."""
+def certificate_of(folder: Path, host: str) -> None:
+    """A key and a certificate for a host that nobody else has signed, in one file `both.pem`."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now, day = datetime.now(UTC), timedelta(days=1)
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    builder = (
-        builder.serial_number(1).not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-    )
+    builder = builder.serial_number(1).not_valid_before(now - day).not_valid_after(now + day)
+    names = x509.SubjectAlternativeName([x509.DNSName(host), x509.IPAddress(ip_address("127.0.0.1"))])
+    builder = builder.add_extension(names, critical=False)
     certificate = builder.sign(key, hashes.SHA256())
     pem = serialization.Encoding.PEM
     text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (folder / "both.pem").write_bytes(text + certificate.public_bytes(pem))
+
+
+@contextmanager
+def certified(folder: Path) -> Iterator[str]:
+    """The address of a TLS server whose certificate nobody has signed."""
+    certificate_of(folder, "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "both.pem")
