@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -55,6 +55,9 @@ EVENTS = f'{{"{LOGS[0]}"'.encode()  # the beginning of a line of events
 TRACE_CHARS = 64
 SLICE = 500  # keys in one query
 FEW = 20  # texts in memory at once
+# Bytes and rows of a program in which the spans of events are looked for, the latest first, where several programs share
+# a trace. Ours: events come within seconds of their spans, and no request takes long that has spans of nowhere.
+MOST_LOOKED_AT, MOST_ROWS = 16 * 2**20, 500
 # Bytes of a program's recording for which one second more is waited before all of it is read again, so that programs
 # that grow leave the worker time for other jobs. Ours: 16 MiB take 0.4 seconds of a processor to read where no session
 # is new (tests.benchmarks.measure_traces).
@@ -90,6 +93,26 @@ class _Group(NamedTuple):
         line = msgspec.json.encode({kind: [resource]}, order="deterministic")
         digest = hashlib.sha256(line).digest()
         return cls(program, digest=digest, body=compressed(line), size=len(line), **more)
+
+    @classmethod
+    def of_events(cls, batch: SpanBatch) -> _Group:
+        """The group that a stored row of events is."""
+        about = {"conversation": "", "trace": batch.trace, "service": batch.service, "traces": frozenset()}
+        body = decompressed(batch.body)
+        about |= {"digest": bytes(batch.digest), "body": bytes(batch.body), "size": len(body), "has_calls": False}
+        return cls(batch.source, spans=_spans_of_events(body), **about)
+
+    def only(self, spans: frozenset[str]) -> _Group:
+        """The events of some of the spans alone."""
+        if spans == self.spans:
+            return self
+        about = self._asdict()
+        for name in ("program", "digest", "body", "size"):
+            del about[name]
+        (resource,) = _resources(msgspec.json.decode(decompressed(self.body)), LOGS)
+        some = [item for item in placed_events(resource) if _id(item) in spans]
+        part = resource_with(resource, some)
+        return _Group.of(self.program, LOGS[0], part, **{**about, "spans": spans})
 
 
 def store(project: Project, request: dict[str, Any]) -> int:
@@ -263,30 +286,54 @@ def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBa
     for group in groups:
         key = _conversation_key(group.conversation) if group.conversation else _trace_key(group.trace)
         source = sources.get(key, program)
-        batches.append(
-            SpanBatch(
-                project=project,
-                source=source,
-                trace=group.trace[:TRACE_CHARS] if source == program or not group.has_calls else "",
-                service=group.service,
-                digest=group.digest,
-                body=group.body,
-                size=group.size,
-                has_calls=group.has_calls,
-            )
-        )
+        batches.append(_row(project, source, group, in_trace=source == program or not group.has_calls))
     return batches
 
 
+def _row(project: Project, source: str, group: _Group, *, in_trace: bool = True) -> SpanBatch:
+    return SpanBatch(
+        project=project,
+        source=source,
+        trace=group.trace[:TRACE_CHARS] if in_trace else "",
+        service=group.service,
+        digest=group.digest,
+        body=group.body,
+        size=group.size,
+        has_calls=group.has_calls,
+    )
+
+
 def _beside_their_spans(project: Project, events: list[_Group]) -> list[_Group]:
-    """Events of spans, each as if the program of its spans had sent it: log records may have another resource. Those
-    whose spans have not come wait under their own; so do those of a trace of several other programs."""
+    """Events of spans, each as if the program of its spans had sent it: log records may have another resource. In a
+    trace of several programs the span decides. Events whose spans have not come wait under their own program."""
     programs = _programs_of(project, {trace for group in events for trace in group.all_traces})
-    return [
-        group._replace(program=min(known)) if len(known) == 1 else group
-        for group in events
-        for known in [programs[group.trace]]
-    ]
+    groups = []
+    for group in events:
+        known = programs[group.trace]
+        owners = dict.fromkeys(group.spans, min(known)) if len(known) == 1 else _owners(project, group, known)
+        for program in sorted({owners.get(span, group.program) for span in group.spans}):
+            mine = frozenset(span for span in group.spans if owners.get(span, group.program) == program)
+            groups.append(group.only(mine)._replace(program=program))
+    return groups
+
+
+def _owners(project: Project, group: _Group, programs: Collection[str]) -> dict[str, str]:
+    """Which of several programs has sent which of the spans that some events are of. The latest spans are looked at
+    first, up to a limit: events come close to their spans."""
+    owners: dict[str, str] = {}
+    for program in sorted(programs):
+        source = _known_places(project, program, {_trace_key(group.trace)}).get(_trace_key(group.trace), program)
+        rows = SpanBatch.objects.of(project).filter(source=source, has_calls=True).exclude(body=b"").order_by("-pk")
+        size = 0
+        for key, more in rows.values_list("pk", "size")[:MOST_ROWS]:
+            size += more
+            missing = group.spans - owners.keys()
+            if not missing or size > MOST_LOOKED_AT:
+                break
+            body = decompressed(rows.values_list("body", flat=True).get(pk=key))
+            if any(span.encode() in body for span in missing):
+                owners |= dict.fromkeys(missing & _spans_in(body, RESOURCES, placed_spans), program)
+    return owners
 
 
 def _programs_of(project: Project, traces: set[str]) -> defaultdict[str, set[str]]:
@@ -315,23 +362,47 @@ def _gather(project: Project, spans: list[_Group]) -> set[str]:
             traces[known.get(_trace_key(trace), group.program)].append(trace[:TRACE_CHARS])
         for source, some in ((source, some) for source, mine in traces.items() for some in _slices(mine)):
             for batch in list(rows.filter(trace__in=some).exclude(source=source)):
-                if group.spans & _spans_of_events(decompressed(batch.body)):
-                    _move(batch, source)
+                if mine := group.spans & _spans_of_events(decompressed(batch.body)):
+                    _move(_only(batch, mine), source)
                     gathered.add(source)
     return gathered
 
 
+def _only(batch: SpanBatch, spans: frozenset[str]) -> SpanBatch:
+    """A row with the events of these spans; where it has those of others, too, they go to a row of their own."""
+    whole = _Group.of_events(batch)
+    if others := whole.spans - spans:
+        _add_new(batch.project, [_row(batch.project, batch.source, whole.only(others))])
+        _fill(batch, whole.only(spans))
+    return batch
+
+
+def _fill(batch: SpanBatch, group: _Group) -> None:
+    """Have a row hold other events than before."""
+    batch.digest, batch.body, batch.size = group.digest, group.body, group.size
+    rows = SpanBatch.objects.of(batch.project_id)
+    rows.filter(pk=batch.pk).update(digest=group.digest, body=group.body, size=group.size)
+
+
 def _spans_of_events(body: bytes) -> frozenset[str]:
     """The ids of the spans that the events in a stored line are of; none where it has no events."""
-    if not body.startswith(EVENTS):
-        return frozenset()
-    resources = _resources(msgspec.json.decode(body), LOGS)
-    return _ids([item for resource in resources for item in placed_events(resource)])
+    return _spans_in(body, LOGS, placed_events) if body.startswith(EVENTS) else frozenset()
+
+
+def _spans_in(
+    body: bytes, keys: tuple[str, ...], placed: Callable[[dict[str, Any]], Iterator[Placed]]
+) -> frozenset[str]:
+    """The ids of the spans in a stored line, or of those that its events are of."""
+    return _ids([item for resource in _resources(msgspec.json.decode(body), keys) for item in placed(resource)])
 
 
 def _ids(some: list[Placed]) -> frozenset[str]:
     """The ids of some spans, or of the spans that some events are of: both are written alike."""
-    return frozenset(str(item.value.get("spanId", item.value.get("span_id"))) for item in some)
+    return frozenset(map(_id, some))
+
+
+def _id(item: Placed) -> str:
+    return str(item.value.get("spanId", item.value.get("span_id")))
 
 
 def _move(batch: SpanBatch, source: str) -> None:

@@ -444,6 +444,38 @@ def test_log_records_of_one_of_two_programs_in_a_trace_are_with_their_span(clien
     assert texts_of(row) == ["Hello", "Hi."]
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_log_records_of_two_programs_in_one_request_are_with_their_spans(client, order):
+    """As a collector sends them on, under a resource that no program has."""
+    said = (("gen_ai.user.message", {"content": "Go"}), ("gen_ai.choice", {"message": {"content": "Gone."}}))
+    events, more = logged(1, *SAID, service="logs"), logged(2, *said, trace=1, service="logs")
+    for body in (events, more):
+        body["resourceLogs"][0]["scopeLogs"][0]["scope"] = {"name": "sdk"}
+    events["resourceLogs"][0]["scopeLogs"] += more["resourceLogs"][0]["scopeLogs"]
+    other = silent(2, conversation="c-2", trace=1)
+    other["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] = "other"
+    bodies = [events, other, silent(1, conversation="c-1")]
+    for number in (*order, *order):
+        post(client, bodies[number])
+        work()
+    for name, texts in (("c-1", ["Hello", "Hi."]), ("c-2", ["Go", "Gone."])):
+        assert texts_of(Session.unscoped.get(deleted=None, source_id=name)) == texts
+    assert SpanBatch.unscoped.count() == 4
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_log_records_with_a_resource_of_their_own_are_with_their_span_in_a_trace_of_two_programs(client, order, named):
+    other = exported(7, LONG, "Done.", service="other", conversation="c-2")
+    other["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = f"{1:032x}"
+    bodies = [logged(1, *SAID, service="agent logs"), other, silent(1, conversation="c-1" if named else "")]
+    for number in order:
+        post(client, bodies[number])
+        work()
+    row = Session.unscoped.exclude(source_id="c-2").get(deleted=None)
+    assert (row.calls, texts_of(row)) == (1, ["Hello", "Hi."])
+
+
 def test_log_records_of_other_work_are_taken_and_not_stored(client):
     assert post(client, logged(1, ("started", {"port": "80"}), ("", {"message": "ready"}))).status_code == 200
     assert not SpanBatch.unscoped.exists()
