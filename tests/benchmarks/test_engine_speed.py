@@ -89,6 +89,20 @@ def test_the_time_per_step_is_flat_where_most_steps_change_the_list(name, settin
     assert per_step[2_000] < 3 * per_step[500]
 
 
+def test_the_time_per_turn_is_flat_where_calls_stay_without_results():
+    """ADK covers what has results, and asks which calls never will: of the turns since the last summary alone."""
+    several = 40
+    calls = Event(Role.MODEL, tuple(ToolCallPart("tool", {}, f"c{number}") for number in range(several)))
+    results = Event(Role.USER, tuple(ToolResultPart("tool", "x", f"c{number}") for number in range(1, several)))
+    per_turn = {}
+    for turns in (100, 1_600):
+        requests = tuple(ModelCall(at=4 * number + 3) for number in range(turns))
+        ledger = Ledger.of(Session(events=(USER, calls, results, ANSWER) * turns, calls=requests, usage_ratio=2.0))
+        per_turn[turns] = replayed(ledger, "adk-sliding-window") / turns
+    print("\nopen calls: " + ", ".join(f"{turns:,} turns {each * 1e6:.0f} µs" for turns, each in per_turn.items()))
+    assert per_turn[1_600] < 3 * per_turn[100]
+
+
 def test_clearing_before_summarising_costs_a_few_times_what_summarising_costs():
     ledger = ledger_of(1_000)
     one, two = (replayed(ledger, f"pydantic-ai-{name}", max_tokens=90_000) for name in ("summarizing", "tiered"))

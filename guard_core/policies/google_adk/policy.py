@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_RESULT, MODEL
+from guard_core.costs import CALL, HAS_CALL, HAS_MEDIA, HAS_RESULT, MODEL
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
@@ -64,6 +65,15 @@ class AdkMemory(ListMemory, frozen=True, omit_defaults=True):
     last_end: int = 0
 
 
+class EventRange(NamedTuple):
+    """Events that a summary is to cover: `start` to `stop` (exclusive), and `with_error` the error of a call that
+    failed there."""
+
+    start: int
+    stop: int
+    with_error: bool = False
+
+
 class _Next(NamedTuple):
     """A range that is to be covered, still without its summary, the other ranges that are `left` then, and what the
     summariser is given."""
@@ -92,8 +102,8 @@ class AdkCompaction(ListPolicy):
             done = self._summarised(request, state, *_old_events(request, state, self.settings.event_retention_size))
         if done.passes or request.check.point is not Point.END_OF_TURN or not self.settings.compaction_interval:
             return done
-        groups = self._old_turns(request.ledger, request.check.at, state)
-        return self._summarised(request, done.state, groups, None)
+        events = self._old_turns(request.ledger, request.check.at, state)
+        return self._summarised(request, done.state, events, None)
 
     def _is_over_threshold(self, request: ListRequest, state: Any) -> bool:
         counted = request.counted
@@ -115,24 +125,26 @@ class AdkCompaction(ListPolicy):
         left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
         return left_out
 
-    def _old_turns(self, ledger: Ledger, at: int, state: Any) -> list[MessageGroup]:
-        """The turns that ended since the last summary, those that overlap before them; none while they are too few."""
+    def _old_turns(self, ledger: Ledger, at: int, state: Any) -> EventRange | None:
+        """The turns that ended since the last summary, those that overlap before them; None while they are too few."""
         begins = _all_turn_starts(ledger)
         count = max(int(np.searchsorted(begins, at)), 1)
         new = int(np.searchsorted(begins[1:count], state.last_end, side="right")) - _leaves_error(ledger, state)
         if at <= state.last_end or count - new < self.settings.compaction_interval:
-            return []
+            return None
         overlapping = max(0, new - self.settings.overlap_size)
         first = int(begins[overlapping]) if overlapping else 0
+        if _answered_until(ledger)[first:at].max() <= at:
+            return EventRange(first, at)
         groups = groups_of(ledger, [ListMessage(event) for event in range(first, at)])
-        return _self_contained(ledger, groups, at)
+        return _range_of(_self_contained(ledger, groups, at))
 
     def _summarised(
-        self, request: ListRequest, state: Any, groups: list[MessageGroup], seed: Covered | None
+        self, request: ListRequest, state: Any, events: EventRange | None, seed: Covered | None
     ) -> ListOutcome:
         """A range of events covered by a summary, with the earlier summary that it continues."""
         ledger, at = request.ledger, request.check.at
-        new = _next(ledger, groups, seed, state, at)
+        new = _next(ledger, events, seed, state, at)
         if new is None:
             return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         try:
@@ -176,8 +188,8 @@ class AdkSlidingWindow(AdkCompaction, StagedPolicy):
 
     def act(self, asked: ScanRequest, row: int, head: Head, state: AdkMemory) -> Act | int | None:
         ledger, end = asked.ledger, asked.looks.item(row)
-        groups = self._old_turns(ledger, end, state) if _is_answered(ledger).item(end) else []
-        new = _next(ledger, groups, None, state, end)
+        events = self._old_turns(ledger, end, state) if _is_answered(ledger).item(end) else None
+        new = _next(ledger, events, None, state, end)
         if new is None:
             return NOTHING_TO_COMPACT
         costs = self.estimator(ledger)
@@ -296,16 +308,25 @@ def _is_answered(ledger: Ledger) -> NDArray[np.bool_]:
     return answered
 
 
-def _next(ledger: Ledger, groups: list[MessageGroup], seed: Covered | None, state: AdkMemory, at: int) -> _Next | None:
+def _range_of(groups: list[MessageGroup]) -> EventRange | None:
+    """The range from the first to the last of some events; None where there are none."""
+    held = [group for group in groups if group.messages]
+    if not held:
+        return None
+    return EventRange(held[0].first_event, held[-1].messages[-1].event + 1, not groups[-1].messages)
+
+
+def _next(ledger: Ledger, events: EventRange | None, seed: Covered | None, state: AdkMemory, at: int) -> _Next | None:
     """The range that some events are covered by, with the earlier summary that it continues; None where there are none,
     or a summary would not be worth it."""
-    covers = [message.event for group in groups for message in group.messages]
-    if not covers:
+    if events is None:
         return None
-    start, stop = covers[0], covers[-1] + 1
-    new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0), not groups[-1].messages)
-    left = _not_in(ledger, new, state.covered)
-    if not _is_worth_it(ledger, state.covered, left, new, at):
+    start, stop, with_error = events
+    new = Covered(seed.start if seed else start, stop, Synthetic("summary", 0), with_error)
+    known, covered = ledger.derived.get(RANGES, _NO_RANGES)[0], state.covered
+    is_row = _follow_from(covered, common_length(known, covered))
+    left = _not_in(new, covered) if is_row else _all_not_in(new, covered)
+    if not _is_worth_it(ledger, covered, left, new, at, is_row=is_row):
         return None
     return _Next(new, left, (*((seed.summary,) if seed else ()), Span(start, stop)))
 
@@ -314,9 +335,7 @@ def view_of_ranges(ledger: Ledger, covered: tuple[Covered, ...], at: int) -> Vie
     """The log without covered events, and each summary where its range ends."""
     known, view = ledger.derived.get(RANGES, _NO_RANGES)
     same = common_length(known, covered)
-    if (covered and at < covered[-1].stop) or any(
-        not _follows(*pair) for pair in pairwise(covered[max(same - 1, 0) :])
-    ):
+    if (covered and at < covered[-1].stop) or not _follow_from(covered, same):
         return _sorted_view(covered, at)
     size = len(view) - sum(len(_with_summary(known, place)) for place in range(same, len(known)))
     new = [segment for place in range(same, len(covered)) for segment in _with_summary(covered, place)]
@@ -326,9 +345,21 @@ def view_of_ranges(ledger: Ledger, covered: tuple[Covered, ...], at: int) -> Vie
     return followed(view, len(view), (Span(reach, at),)) if reach < at else view
 
 
+def _follow_from(covered: tuple[Covered, ...], same: int) -> bool:
+    """Do ranges follow one another, of which the first `same` are known to."""
+    return all(_follows(*pair) for pair in pairwise(covered[max(same - 1, 0) :]))
+
+
 def _follows(one: Covered, other: Covered) -> bool:
     """Do two ranges begin and end one after the other."""
     return one.start <= other.start and one.stop < other.stop
+
+
+def _behind(covered: tuple[Covered, ...], place: int, at: int) -> View:
+    """What the view of ranges that follow one another has from one of them on."""
+    segments = [segment for number in range(place, len(covered)) for segment in _with_summary(covered, number)]
+    reach = covered[-1].stop if covered else 0
+    return (*segments, Span(reach, at)) if reach < at else tuple(segments)
 
 
 def _with_summary(covered: tuple[Covered, ...], place: int) -> View:
@@ -353,40 +384,47 @@ def _sorted_view(covered: tuple[Covered, ...], at: int) -> View:
     return normal(tuple(segment for *_, segment in segments))
 
 
-def _not_in(ledger: Ledger, new: Covered, covered: tuple[Covered, ...]) -> tuple[Covered, ...]:
-    """The ranges that a new one does not contain. Of ranges that are known to follow one another it contains the last
+def _not_in(new: Covered, covered: tuple[Covered, ...]) -> tuple[Covered, ...]:
+    """The ranges that a new one does not contain, of ranges that follow one another: of these it contains the last
     ones, and none that begins before it."""
     start, stop, size = new.start, new.stop, len(covered)
-    if ledger.derived.get(RANGES, _NO_RANGES)[0] is covered:
-        while size and start <= covered[size - 1].start and covered[size - 1].stop <= stop:
-            size -= 1
-        if not size or covered[size - 1].start < start:
-            left: tuple[Covered, ...] = covered[:size]
-            return left
-    return tuple([item for item in covered if item.start < start or stop < item.stop])
+    while size and start <= covered[size - 1].start and covered[size - 1].stop <= stop:
+        size -= 1
+    if not size or covered[size - 1].start < start:
+        left: tuple[Covered, ...] = covered[:size]
+        return left
+    return _all_not_in(new, covered)
+
+
+def _all_not_in(new: Covered, covered: tuple[Covered, ...]) -> tuple[Covered, ...]:
+    """The same of ranges in any order."""
+    return tuple([item for item in covered if item.start < new.start or new.stop < item.stop])
 
 
 def _is_worth_it(
-    ledger: Ledger, covered: tuple[Covered, ...], left: tuple[Covered, ...], new: Covered, at: int
+    ledger: Ledger, covered: tuple[Covered, ...], left: tuple[Covered, ...], new: Covered, at: int, *, is_row: bool
 ) -> bool:
     """Would a summary without text, behind the ranges that are `left`, remove more than the newest summary has, as
-    JSON."""
-    before = JSON.view(ledger, view_of_ranges(ledger, covered, at)) if covered else JSON.view(ledger, (Span(0, at),))
-    ranges = followed(left, len(left), (new,))
-    after = JSON.view(ledger, view_of_ranges(ledger, ranges, at)) - summary_json(0) + EMPTY_JSON
+    JSON; `is_row`: the covered ranges follow one another."""
+    ranges, same = followed(left, len(left), (new,)), len(left)
+    reaches = new.stop <= at and (not covered or covered[-1].stop <= at)
+    if is_row and reaches and (not left or _follows(left[-1], new)) and common_length(covered, left) == same:
+        before, after = _behind(covered, same, at), _behind(ranges, same, at)  # the same up to there
+    else:
+        before, after = view_of_ranges(ledger, covered, at), view_of_ranges(ledger, ranges, at)
     previous = summary_json(covered[-1].summary.bytes) if covered else 0
-    return before - after > previous
+    return JSON.view(ledger, before) - JSON.view(ledger, after) + summary_json(0) - EMPTY_JSON > previous
 
 
-def _old_events(request: ListRequest, state: Any, retained: int) -> tuple[list[MessageGroup], Covered | None]:
+def _old_events(request: ListRequest, state: Any, retained: int) -> tuple[EventRange | None, Covered | None]:
     """The events since the newest summary but for the newest, and that summary."""
     ledger, at = request.ledger, request.check.at
     latest = state.covered[-1] if state.covered else None
     groups = _with_errors(ledger, latest, at)
     if len(groups) <= retained:
-        return [], None
+        return None, None
     split = _split(ledger, groups, len(groups) - retained) if retained else len(groups)
-    return _self_contained(ledger, groups[:split], at), latest
+    return _range_of(_self_contained(ledger, groups[:split], at)), latest
 
 
 def _with_errors(ledger: Ledger, latest: Covered | None, at: int) -> list[MessageGroup]:
@@ -394,7 +432,8 @@ def _with_errors(ledger: Ledger, latest: Covered | None, at: int) -> list[Messag
     messages (measured by running 2.13.0)."""
     start = latest.stop if latest else 0
     groups = groups_of(ledger, [ListMessage(event) for event in range(start, at)])
-    failed = [event for event in _failed_calls(ledger) if start <= event < at]
+    calls = _failed_calls(ledger)
+    failed = calls[bisect_left(calls, start) : bisect_left(calls, at)]
     if latest and latest.with_error and failed and failed[0] == start:
         failed = failed[1:]
     for event in reversed(failed):
@@ -417,7 +456,11 @@ def _failed_calls(ledger: Ledger) -> list[int]:
 def _leaves_error(ledger: Ledger, state: AdkMemory) -> bool:
     """Does a turn that the newest summary covers end with the error of a call, which it does not cover."""
     latest = state.covered[-1] if state.covered else None
-    return latest is not None and not latest.with_error and latest.stop in _failed_calls(ledger)
+    if latest is None or latest.with_error:
+        return False
+    calls = _failed_calls(ledger)
+    place = bisect_left(calls, latest.stop)
+    return place < len(calls) and calls[place] == latest.stop
 
 
 def _split(ledger: Ledger, groups: list[MessageGroup], split: int) -> int:
@@ -441,10 +484,35 @@ def _self_contained(ledger: Ledger, groups: list[MessageGroup], at: int) -> list
     newest = _newest_turn(ledger, at)
     if strict and _turn_of(ledger, groups[:strict]) != _turn_of(ledger, groups[: strict + 1]):
         return groups[:strict]
-    answered = set(ledger.parts["answers"][: int(ledger.part_starts[at])].tolist())
+    answers, end = _first_answers(ledger), ledger.part_starts.item(at)
     old = (message for group in groups for message in group.messages if message.event < newest)
-    dead = frozenset(row for message in old for row in calls_of(ledger, message) if row not in answered)
+    dead = frozenset(row for message in old for row in calls_of(ledger, message) if answers.item(row) >= end)
     return groups[: max(strict, _safe_length(ledger, groups, dead))]
+
+
+def _first_answers(ledger: Ledger) -> Ints:
+    """Of every part of the log the first result that answers it; their number where none does."""
+    if "adk first answers" not in ledger.derived:
+        answered = ledger.parts["answers"]
+        first, rows = np.full(len(answered), len(answered), dtype=np.int64), np.flatnonzero(answered >= 0)
+        first[answered[rows[::-1]]] = rows[::-1]  # of several assignments to one place the last one counts
+        ledger.derived["adk first answers"] = first
+    answers: Ints = ledger.derived["adk first answers"]
+    return answers
+
+
+def _answered_until(ledger: Ledger) -> Ints:
+    """For every event how long the log is at least when all of its calls have a result: longer than it ever gets where
+    one never has, or has it in its own event; 0 for an event without calls."""
+    if "adk answered until" not in ledger.derived:
+        calls, event = np.flatnonzero(ledger.parts["kind"] == CALL), ledger.parts["event"]
+        answer = np.append(event, ledger.event_count)[_first_answers(ledger)[calls]]
+        ends = np.where(answer > event[calls], answer, ledger.event_count) + 1
+        until = np.zeros(ledger.event_count, dtype=np.int64)
+        np.maximum.at(until, event[calls], ends)
+        ledger.derived["adk answered until"] = until
+    answered: Ints = ledger.derived["adk answered until"]
+    return answered
 
 
 def _turn_of(ledger: Ledger, groups: list[MessageGroup]) -> int:
