@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from guard_core.events import Event, Role, TextPart
+from guard_core.own_words import typed_text
 
 TITLE_CHARS = 80  # ours: code points of the user's words that are a title
 LEAST_KEPT = 50  # ours: code points that a title has at least before it is cut at a word
@@ -23,6 +24,7 @@ def first_words(events: Iterable[Event]) -> str:
 
 
 def _title(text: str) -> str:
+    text = typed_text(text)
     while (wrapped := _WRAPPED.match(text)) is not None:
         text = text[wrapped.end() :]
     words = " ".join(text.split())

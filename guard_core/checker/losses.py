@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from guard_core.checker.plain_words import is_closed, is_long, plainly_lifts
+from guard_core.checker.plain_words import is_closed, is_long, plainly_lifts, typed
 from guard_core.checker.restating import (
     MARKS,
     SHORTEST_QUOTE,
@@ -104,11 +104,13 @@ def request_lost(story: Story, finding: Finding) -> None:
 def _quoted(story: Story, finding: Finding) -> str:
     """What a claim quotes of a request, without its courtesy: the message must begin with it, and ask for something."""
     message, quote = number(finding, "message"), str(number(finding, "quote"))
-    own = [part_text(part) for part in story.session.events[message].parts]
+    own = typed(story.session.events[message])
     texts = [" ".join(text.split()) for text in own]
-    typed = [" ".join(TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
-    typed += [text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))]
-    if not quote or not any(_begins(text, quote.lstrip(MARKS)) for text in (*own, *typed)):
+    commands = [" ".join(TYPED.findall(text)) for text in texts]  # the name of a command and its arguments
+    commands += [
+        text.partition(">")[2] for text in texts if text.startswith(("<task>", "<user_message>", "<feedback>"))
+    ]
+    if not quote or not any(_begins(text, quote.lstrip(MARKS)) for text in (*own, *commands)):
         raise Wrong(f"message {message} does not begin with the quoted words, but for rules before them")
     if _asks_for_nothing(story, message):
         raise Wrong("the message only takes rules back, and asks for nothing")
@@ -140,7 +142,7 @@ def _said_in_part(story: Story, finding: Finding, message: int, removals: list[i
         if is_known and index not in number(finding, "quoted_by") and restates(story, index, message):
             raise Wrong("the summary may say the request in other words, and the claim does not say so")
         return False
-    if passage and passage not in " ".join(" ".join(map(part_text, story.session.events[message].parts)).split()):
+    if passage and passage not in " ".join(" ".join(typed(story.session.events[message])).split()):
         raise Wrong("the request has no such words")
     blamed, last = number(finding, "compaction"), number(finding, "last_absent")
     if passage and not repeats(story, blamed, passage):
@@ -371,7 +373,7 @@ def _looked_up(story: Story) -> tuple[list[int], bool]:
 
 def _sentences_of(story: Story, message: int) -> list[str]:
     """The sentences of what a person wrote, or typed as a command."""
-    written = [text for part in story.session.events[message].parts if (text := part_text(part).strip())]
+    written = [text for one in typed(story.session.events[message]) if (text := one.strip())]
     asked = written[0] if written else ""
     return [" ".join(one.split()) for one in split_sentences(" ".join(TYPED.findall(asked)) or asked)]
 

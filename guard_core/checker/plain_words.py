@@ -25,6 +25,8 @@ _LEAVING = (
     *("not ", "n't", "never", "only", "except", "unless", "until", "if ", "?", "once", "this time", "today"),
     "for now",
 )
+_AROUND = ("ide_opened_file", "ide_selection", "ide_diagnostics", "system-reminder", "environment_details")
+_CODEX_REQUEST = "\n## My request for Codex:"  # behind what its extension says of the editor
 _PERMITS = re.compile(r"\b(?:you|we) (?:may|can)\b|\blonger\b", re.IGNORECASE)
 _CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
 
@@ -43,10 +45,29 @@ def _long_words(text: str) -> list[str]:
     return [word for word in _WORDS.findall(text.casefold().replace("’", "'")) if len(word) >= _LEAST_LETTERS]
 
 
+def typed(event: Event) -> list[str]:
+    """The texts of a message without what an editor or an agent put before and behind what a person wrote; as they are
+    where nothing else is left."""
+    texts = [part_text(part) for part in event.parts]
+    return [own for text in texts if (own := _without_blocks(text))] or texts
+
+
+def _without_blocks(text: str) -> str:
+    said = text.strip()
+    if said.startswith("# ") and _CODEX_REQUEST in said:
+        return said.split(_CODEX_REQUEST, 1)[1].strip()
+    for tag in _AROUND * 2:  # blocks of two kinds may stand in either order
+        while said.startswith(f"<{tag}>") and f"</{tag}>" in said:
+            said = said.split(f"</{tag}>", 1)[1].lstrip()
+        while said.endswith(f"</{tag}>") and f"<{tag}>" in said:
+            said = said.rsplit(f"<{tag}>", 1)[0].rstrip()
+    return said
+
+
 def is_long(event: Event) -> bool:
     """Has a sentence of a message so many words that it says more than to go on, without what an agent puts in tags and
     what permits something."""
-    text = " ".join(re.sub(r"<[^<>]*>", " ", part_text(part)) for part in event.parts)
+    text = " ".join(re.sub(r"<[^<>]*>", " ", one) for one in typed(event))
     said = (
         one
         for one in re.split(r"[.!?]\s|\n", text)

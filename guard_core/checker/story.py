@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from guard_core.checker.plain_words import typed
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.usage import Usage, usage_for
 from guard_core.events import Event, MediaPart, ToolResultPart, part_text
@@ -304,8 +305,9 @@ class Story:
         for index, event in enumerate(self.session.events):
             if not _begins_turn(event):
                 continue
-            text = next((text for part in event.parts if (text := part_text(part)).strip()), "")
-            is_brief = len(text.encode()) <= LONGEST
+            first = next((text for part in event.parts if (text := part_text(part)).strip()), "")
+            is_brief = len(first.encode()) <= LONGEST
+            text = next((one for one in typed(event) if one.strip()), "")
             is_command = is_brief and text.lstrip().startswith(("<command-", "<bash-input>"))
             words = " ".join((_TAGGED.match(text.strip()) or [text, text, text])[2].split()).strip('"\\')
             pictures = any(isinstance(part, MediaPart) for part in event.parts)

@@ -9,6 +9,7 @@ from guard_core.events import Event, Part, TextPart
 from guard_core.facts import wordings
 from guard_core.facts.reports import reports
 from guard_core.facts.texts import content_words, has_unspaced, split_sentences
+from guard_core.own_words import typed_parts
 
 RULE, REQUEST = "rule", "request"
 LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
@@ -193,5 +194,7 @@ def _states_rule(words: str) -> bool:
 
 
 def rule_sentences(event: Event) -> int:
-    """How many sentences of a message state a rule: they have a word such as "must", "never" or "only"."""
-    return sum(kind_of(sentence) == RULE for sentence in sentences(event.parts))
+    """How many sentences of a message state a rule, of a user's those that were typed: they have a word such as "must",
+    "never" or "only"."""
+    parts = typed_parts(event.parts) if event.starts_turn() else event.parts
+    return sum(kind_of(sentence) == RULE for sentence in sentences(parts))

@@ -16,6 +16,7 @@ from guard_core.facts.todos import Todos, todo_events
 from guard_core.facts.withdrawals import taken_back
 from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
+from guard_core.own_words import typed_parts
 from guard_core.quoting import normalised, width
 from guard_core.sessions import Session
 
@@ -72,7 +73,7 @@ def _sentences(session: Session, events: Iterable[tuple[int, Event]]) -> Iterato
     """The sentences of the system prompt, of event -1, and of messages: is each a user's own words."""
     log = ((index, event.parts, event.starts_turn()) for index, event in events)
     for index, parts, of_user in ((-1, session.system or (), False), *log):
-        for sentence in sentences(parts):
+        for sentence in sentences(typed_parts(parts) if of_user else parts):
             yield index, " ".join(sentence.split()), of_user
 
 
@@ -83,7 +84,7 @@ def details(events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
     for index, event in events:
         todos.read(index, event)
         if event.starts_turn():
-            for part in event.parts:
+            for part in typed_parts(event.parts):
                 if isinstance(part, TextPart):
                     for snippet in named_in(part.text, index):
                         if len(named[snippet.kind]) < MOST_DETAILS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from guard_core.events import Event, part_text
+from guard_core.own_words import typed_parts
 
 # How Claude Code writes commands down: `/name` with arguments, which becomes a prompt, and what is done without the
 # model (`/model`, `!ls`), which has none or is a shell's.
@@ -16,9 +17,11 @@ _QUOTES = re.compile(r'^(?:\\?")+|(?:\\?")+$')
 
 
 def first_words(event: Event) -> str:
-    """A user's words, folded and without quotation marks or an agent's tags around them: the first part that has text.
-    Of a command of Claude Code what was typed; "" where that is no request to the model."""
-    words = next((words for part in event.parts if (words := unquoted(" ".join(part_text(part).split())))), "")
+    """A user's words, folded and without quotation marks or an agent's tags around them: the first part that has text
+    that was typed. Of a command of Claude Code what was typed; "" where that is no request to the model."""
+    words = next(
+        (words for part in typed_parts(event.parts) if (words := unquoted(" ".join(part_text(part).split())))), ""
+    )
     if wrapped := _WRAPPED.match(words):
         return wrapped[2]
     if not words.startswith(MARKUP):

@@ -25,6 +25,7 @@ from guard_core.facts.withdrawals import only_lifts, takes_back, withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
 from guard_core.ledger import CompactionBase, Ints, Ledger
+from guard_core.own_words import typed_parts
 from guard_core.quoting import asserts, letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
 from guard_core.views import JOINED, Rewritten, Segment, Span, View
@@ -456,7 +457,7 @@ def asked_words(event: Event) -> str:
     """The words by which a request is known: the first ones, without sentences before them that only state rules, for
     a request may begin with those."""
     words = first_words(event)
-    own = next((text for part in event.parts if (text := part_text(part).strip())), "")
+    own = next((text for part in typed_parts(event.parts) if (text := part_text(part).strip())), "")
     is_typed = unquoted(" ".join(own.split())) == words  # then its lines are known: code below it is no part of it
     sentences = [" ".join(sentence.split()) for sentence in split_sentences(unquoted(own) if is_typed else words)]
     for place, sentence in enumerate(sentences):
@@ -508,7 +509,7 @@ def _ends(clauses: list[str]) -> list[str]:
 
 def _own_text(event: Event) -> str:
     """A user's words as they were set: the first part that has text; of a command of Claude Code what was typed."""
-    text = next((text for part in event.parts if (text := part_text(part).strip())), "")
+    text = next((text for part in typed_parts(event.parts) if (text := part_text(part).strip())), "")
     return first_words(event) if text.startswith(MARKUP) else text
 
 

@@ -5,8 +5,10 @@ from msgspec.structs import replace
 
 from guard_core.checker import check
 from guard_core.events import Role, TextPart
+from guard_core.facts.proposals import instructions
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
 from guard_core.ledger import Ledger
+from guard_core.own_words import typed_text
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
 from guard_core.views import Span
@@ -1017,3 +1019,83 @@ def test_the_second_summary_of_the_long_session_drops_what_the_first_quotes():
     (finding,) = lost(built)
     assert (finding.numbers["compaction"], finding.numbers["quoted_by"], finding.step) == (1, [0], 109)
     assert finding.numbers["quote"].startswith("let's go with option 1.")
+
+
+OPENED = (
+    "<ide_opened_file>The user opened the file /w/SPEC.md in the IDE. "
+    "This may or may not be related to the current task.</ide_opened_file>"
+)
+SELECTED = "<ide_selection>The user selected the lines 1 to 2 from /w/a.py:\nNever call this by hand.\n</ide_selection>"
+CODEX = (
+    "# Context from my IDE setup:\n\n## Active file: SPEC.md\n\n## Open tabs:\n- never.md: docs/never.md\n\n"
+    "## My request for Codex:\n"
+)
+
+
+def editor_talk(*texts, summary="Half is done."):
+    """A turn of six calls that a message of these text parts began, and the compaction before its third."""
+    asked = replace(user(""), parts=tuple(map(TextPart, texts)))
+    built = talk(compaction(3, summary=summary))
+    return replace(built, events=(asked, *built.events[1:]))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (OPENED, ASK),
+        (f"{OPENED}\n{ASK}",),
+        (SELECTED, ASK),
+        (f"{ASK}\n<system-reminder>\nNever mention this reminder.\n</system-reminder>",),
+        (f"<task>\n{ASK}\n</task>", "<environment_details>\nYou must not guess the open tabs.\n</environment_details>"),
+        (f"{CODEX}{ASK}",),
+    ],
+)
+def test_what_an_editor_puts_into_a_message_is_neither_request_nor_rule_of_its_user(texts):
+    built = editor_talk(*texts)
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert [(item.kind, item.numbers["quote"]) for item in claims if "quote" in item.numbers] == [("request_lost", ASK)]
+    assert not [item for item in claims if "rule" in item.kind]
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+    assert [one.kind for one in instructions(built, [(0, built.events[0])])].count("rule") == 0
+
+
+@pytest.mark.parametrize("texts", [(OPENED, ASK), (f"{CODEX}{ASK}",)])
+def test_a_request_beside_what_an_editor_adds_is_kept_by_a_summary_that_quotes_it(texts):
+    (finding,) = lost(editor_talk(*texts, summary=f'The user: "{ASK}".'))
+    assert finding.severity == "info"
+    assert finding.sentence.endswith("the summary still quotes it.")
+
+
+def test_a_user_who_only_says_to_go_on_does_so_with_a_file_open():
+    built = gone_on("continue", compaction(5, summary="Half is done."))
+    events = list(built.events)
+    events[4] = replace(events[4], parts=(TextPart(OPENED), TextPart("continue")))
+    built = replace(built, events=tuple(events))
+    (finding,) = lost(built)
+    assert (finding.numbers["message"], finding.numbers["continued_by"]) == (0, 4)
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+
+
+def test_a_message_that_has_only_what_an_editor_added_is_known_by_that():
+    assert "The user opened the file" in lost(editor_talk(OPENED))[0].numbers["quote"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Explain <system-reminder>x</system-reminder> to me, please",
+        "<system-reminder>never closed",
+        "# Notes\nNo request of Codex here",
+        "ends with </system-reminder>",
+    ],
+)
+def test_a_text_that_only_mentions_such_a_block_is_the_users_own(text):
+    assert typed_text(text) == text
+
+
+def test_the_words_between_very_many_blocks_are_found():
+    block = "<system-reminder>x</system-reminder> "
+    assert typed_text(f"{block * 20_000}words{block * 20_000}") == "words"
