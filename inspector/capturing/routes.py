@@ -15,6 +15,7 @@ import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -121,14 +122,18 @@ class Route:
         """Do requests go to the proxy, and name the whole address?"""
         return self.proxy is not None and self.upstream.scheme == "http"
 
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Made once: reading the system's certificates takes some 50 ms, in which no request goes on."""
+        return self.tls or ssl.create_default_context()
+
     async def opened(self) -> Streams:
         """A connection. Raises OSError, with words for a proxy that is not there or does not let through."""
-        tls = self.tls or ssl.create_default_context()
-        own_tls = tls if self.upstream.scheme == "https" else None
+        own_tls = self._tls if self.upstream.scheme == "https" else None
         if self.proxy is None:
             return Streams(*await asyncio.open_connection(self.upstream.host, self.upstream.port, ssl=own_tls))
         try:
-            proxy_tls = tls if self.proxy.has_tls else None
+            proxy_tls = self._tls if self.proxy.has_tls else None
             streams = Streams(*await asyncio.open_connection(self.proxy.host, self.proxy.port, ssl=proxy_tls))
         except OSError as error:
             raise Refused(f"{self.proxy.name} cannot be reached: {error_words(error)}") from error
