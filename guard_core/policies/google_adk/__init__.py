@@ -13,6 +13,7 @@ event with its error.
 
 from __future__ import annotations
 
+from guard_core.policies.google_adk.context_filter import FILTER_SETTINGS, AdkContextFilter, ContextFilterSettings
 from guard_core.policies.google_adk.policy import AdkSlidingWindow, AdkTokenThreshold
 from guard_core.policies.google_adk.settings import SLIDING_SETTINGS, TOKEN_SETTINGS, AdkSettings
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
@@ -42,4 +43,20 @@ TOKENS = PolicyKind(
         ),
     ),
 )
-KINDS = (SLIDING, TOKENS)
+FILTER = PolicyKind(
+    AdkContextFilter.name,
+    "Google ADK (context filter)",
+    "Sends the last turns alone once there are some more than that.",
+    lambda **values: AdkContextFilter(ContextFilterSettings(**values)),
+    FILTER_SETTINGS,
+    summarises=False,
+    judged_by=RecordedRuns("google-adk", "context_filter"),
+    known_problems=(
+        KnownProblem(
+            "The first request is dropped like any other",
+            "Nothing at the beginning is kept: what the user asked first is not sent once enough turns follow.",
+            "google-adk 2.13.0, run",
+        ),
+    ),
+)
+KINDS = (SLIDING, TOKENS, FILTER)

@@ -83,6 +83,22 @@ class _Next(NamedTuple):
     given: View
 
 
+def without_words(ledger: Ledger) -> NDArray[np.bool_]:
+    """The events without words, calls, results and pictures, which no request holds."""
+    if "adk left out" not in ledger.derived:
+        flags = ledger.events["flags"]
+        is_empty = (ledger.events["chars"] == 0) & ((flags & (HAS_CALL | HAS_RESULT | HAS_MEDIA)) == 0)
+        # Consecutive messages of the user are one event, which is sent whole where any of them says something; one
+        # that comes after a call was not yet there.
+        begins, at = _is_turn_start(ledger).copy(), ledger.steps["at"]
+        begins[at[at < len(begins)]] = True
+        users, turns = roles_of(ledger) == USER, np.cumsum(begins)
+        words = np.bincount(turns[users], ~is_empty[users], minlength=int(turns[-1]) + 1 if len(turns) else 1)
+        ledger.derived["adk left out"] = is_empty & ~(users & (words[turns] > 0))
+    left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
+    return left_out
+
+
 class AdkCompaction(ListPolicy):
     """The base of both."""
 
@@ -112,18 +128,7 @@ class AdkCompaction(ListPolicy):
         return self.is_over(counted, self.settings.token_threshold)
 
     def left_out(self, ledger: Ledger) -> NDArray[np.bool_]:
-        if "adk left out" not in ledger.derived:
-            flags = ledger.events["flags"]
-            is_empty = (ledger.events["chars"] == 0) & ((flags & (HAS_CALL | HAS_RESULT | HAS_MEDIA)) == 0)
-            # Consecutive messages of the user are one event, which is sent whole where any of them says something; one
-            # that comes after a call was not yet there.
-            begins, at = _is_turn_start(ledger).copy(), ledger.steps["at"]
-            begins[at[at < len(begins)]] = True
-            users, turns = roles_of(ledger) == USER, np.cumsum(begins)
-            words = np.bincount(turns[users], ~is_empty[users], minlength=int(turns[-1]) + 1 if len(turns) else 1)
-            ledger.derived["adk left out"] = is_empty & ~(users & (words[turns] > 0))
-        left_out: NDArray[np.bool_] = ledger.derived["adk left out"]
-        return left_out
+        return without_words(ledger)
 
     def _old_turns(self, ledger: Ledger, at: int, state: Any) -> EventRange | None:
         """The turns that ended since the last summary, those that overlap before them; None while they are too few."""

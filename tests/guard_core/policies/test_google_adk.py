@@ -151,3 +151,29 @@ def test_many_summaries_share_those_before_them():
     state = replay(Ledger.of(chat(300)), policy, window=100_000, summarizer=FixedSummaries(100)).state
     assert isinstance(state.covered, SharedView)
     assert load_state(policy, dump_state(state)).covered == tuple(state.covered)
+
+
+def test_the_context_filter_sends_the_last_turns_alone_once_there_are_some_more():
+    trace, requests = replayed(chat(5), "adk-context-filter", num_invocations_to_keep=2, remove_amount=2)
+    begins = [request[0].parts[0].text for request in requests[::2]]
+    assert begins == ["question 0", "question 0", "question 0", "question 2", "question 3"]
+    assert [record.step for record in trace.compactions] == [6, 8]
+
+
+def test_the_context_filter_takes_consecutive_messages_of_the_user_for_one_turn():
+    asked = [Event(Role.USER, (TextPart(text),)) for text in ("first", "and this", "again")]
+    answer = Event(Role.MODEL, (TextPart("done"),))
+    events = (asked[0], answer, asked[1], asked[2], answer, asked[0])
+    session = Session(events, (ModelCall(at=1), ModelCall(at=4), ModelCall(at=6)))
+    _, requests = replayed(session, "adk-context-filter", num_invocations_to_keep=2)
+    assert [len(request) for request in requests] == [1, 4, 4]
+
+
+def test_the_context_filter_keeps_all_turns_without_a_number_and_sends_no_messages_without_words():
+    blank = Event(Role.MODEL, (TextPart(""),))
+    session = chat(3)
+    session = Session((*session.events, blank), (*session.calls, ModelCall(at=len(session.events) + 1)))
+    _, requests = replayed(session, "adk-context-filter", num_invocations_to_keep=0)
+    assert len(requests[-1]) == len(session.events) - 1
+    _, requests = replayed(session, "adk-context-filter", num_invocations_to_keep=1)
+    assert len(requests[-1]) == 4
