@@ -76,6 +76,9 @@ def test_a_copy_has_what_the_transcript_had_when_it_was_begun(tmp_path: Path) ->
     with source.open("rb") as original, source.open("ab", buffering=0) as copy:
         copy_bytes(original, copy, 3_000)
     assert source.stat().st_size == 6_000
+    with source.open("rb") as original, (tmp_path / "copy").open("wb") as copy:
+        copy_bytes(original, copy, 3_001)
+    assert (tmp_path / "copy").read_bytes() == source.read_bytes()[:3_001]
 
 
 def test_what_killed_hooks_left_is_removed_and_never_the_copy_of_one_that_runs(tmp_path: Path) -> None:
