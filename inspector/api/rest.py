@@ -200,7 +200,7 @@ def steps(
     limit: Limit = 100,
 ) -> dict[str, Any]:
     """In their order, with the counts that the provider reported."""
-    head = loading.load_head(session_in(request, session_id))
+    head = loading.load_only_head(session_in(request, session_id))
     own = [name for name in schemas.Step.model_fields if name not in ("step", "model")]
     some = [
         {"step": step, "model": call.model or head.model, **{name: getattr(call, name) for name in own}}
@@ -216,7 +216,7 @@ def steps(
 )
 def compactions(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """In their order, without mere edits of the history."""
-    head = loading.load_head(session_in(request, session_id))
+    head = loading.load_only_head(session_in(request, session_id))
     counted = counted_compactions(head).compactions
     return {
         "compactions": [

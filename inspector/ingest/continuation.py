@@ -273,7 +273,7 @@ class Continuation:
 def _holds(value: CoreSession, old: Session, same: int) -> bool:
     """Does a session hold all of a stored one, whose first `kept` events it has. A simulation is made whole: it is
     another one whenever it comes; and so are messages without a name under another window."""
-    head = loading.load_head(old)
+    head = loading.load_only_head(old)
     if value.usage_ratio is not None or (not value.source_id and head.window != value.window):
         return False
     if head.started_at != value.started_at or len(head.calls) > len(value.calls):
@@ -293,7 +293,7 @@ def _holds(value: CoreSession, old: Session, same: int) -> bool:
 
 def _is_beginning(value: CoreSession, longer: Session) -> bool:
     """Has a stored session all of this one, whose last answer may have been cut while it had no count."""
-    head, same, count = loading.load_head(longer), loading.common_events(longer, value.events), len(value.events)
+    head, same, count = loading.load_only_head(longer), loading.common_events(longer, value.events), len(value.events)
     if head.started_at != value.started_at or len(head.calls) < len(value.calls):
         return False
     counted = [place for place, call in enumerate(value.calls) if _tokens_of(call) != NOT_COUNTED]

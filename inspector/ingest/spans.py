@@ -55,8 +55,8 @@ EVENTS = f'{{"{LOGS[0]}"'.encode()  # the beginning of a line of events
 TRACE_CHARS = 64
 SLICE = 500  # keys in one query
 FEW = 20  # texts in memory at once
-# Bytes and rows of a program in which the spans of events are looked for, the latest first, where several programs share
-# a trace. Ours: events come within seconds of their spans, and no request takes long that has spans of nowhere.
+# Bytes and rows of a program in which the spans of events are looked for, the latest first, where programs share a
+# trace. Ours: events come within seconds of their spans, and no request takes long that has spans of nowhere.
 MOST_LOOKED_AT, MOST_ROWS = 16 * 2**20, 500
 # Bytes of a program's recording for which one second more is waited before all of it is read again, so that programs
 # that grow leave the worker time for other jobs. Ours: 16 MiB take 0.4 seconds of a processor to read where no session
@@ -97,7 +97,12 @@ class _Group(NamedTuple):
     @classmethod
     def of_events(cls, batch: SpanBatch) -> _Group:
         """The group that a stored row of events is."""
-        about = {"conversation": "", "trace": batch.trace, "service": batch.service, "traces": frozenset()}
+        about: dict[str, Any] = {
+            "conversation": "",
+            "trace": batch.trace,
+            "service": batch.service,
+            "traces": frozenset(),
+        }
         body = decompressed(batch.body)
         about |= {"digest": bytes(batch.digest), "body": bytes(batch.body), "size": len(body), "has_calls": False}
         return cls(batch.source, spans=_spans_of_events(body), **about)

@@ -352,6 +352,7 @@ def facts_of(row: Session, key: tuple[Any, ...] | None = None) -> StoredFacts:
 
 
 def _load_facts(row: Session, window: Sourced) -> StoredFacts:
+    together = loading.read_together(row)
     ledger, head = loading.load_ledger(row), loading.load_head(row)
     answers = answers_of(head)
     facts = StoredFacts(
@@ -363,6 +364,7 @@ def _load_facts(row: Session, window: Sourced) -> StoredFacts:
         explained=explanations.load(row),
     )
     vars(facts).update(answers=answers)  # each look at them reads all calls
+    vars(facts).update(together=together)  # held as long: what else is read of this revision is of the same moment
     return facts
 
 

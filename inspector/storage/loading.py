@@ -35,7 +35,6 @@ from inspector.storage.texts import Marks, StoredTexts, store_texts
 
 CACHE_BYTES = 40_000_000  # of loaded columns, heads and marks in a process; of a 50,000-step session about 45 MB
 FETCHED, FEW = 2_000, 100  # keys of texts, texts in memory at once
-TOGETHER = 5_000  # events up to which a session is read at once, a few milliseconds: agents that run have few
 TRIES = 10  # to read a session while it grows
 CALL_BYTES, ID_BYTES = 320, 90  # of one model call, of one id, as Python holds them
 READ_BYTES = 160  # of one event in the columns and prefix sums, of 8 bytes each, that pages read of a ledger
@@ -127,6 +126,11 @@ def load_ledger(row: Session) -> Ledger:
     return cast(Ledger, kept_of(row, _ledger))
 
 
+def load_only_ledger(row: Session) -> Ledger:
+    """The same for a caller that uses nothing else of the session. Raises Outdated."""
+    return cast(Ledger, _alone(row, _ledger))
+
+
 def load_attribution(row: Session) -> Attribution | None:
     """The attribution of a session, by what was learnt when it was shorter if it has grown since; None where it was
     not made. Raises Outdated."""
@@ -143,6 +147,11 @@ def load_attribution(row: Session) -> Attribution | None:
 def load_head(row: Session) -> CoreSession:
     """Calls, recorded compactions, system prompt, tools: the session without its events."""
     return cast(CoreSession, kept_of(row, _head))
+
+
+def load_only_head(row: Session) -> CoreSession:
+    """The same for a caller that uses nothing else of the session."""
+    return cast(CoreSession, _alone(row, _head))
 
 
 def load_events(row: Session, start: int, stop: int) -> list[CoreEvent]:
@@ -232,17 +241,44 @@ def forget(row: Session) -> None:
 
 def kept_of(row: Session, load: Callable[[str], Any]) -> Any:
     """What `load` gives for a session, kept by its key and revision. What is stored of a session that grows is of one
-    moment: head, columns and attribution of one that is not long are read together."""
+    moment: head, columns and attribution are read together."""
     key = str(row.pk)
-    if row.events > TOGETHER or load not in _COLUMNS:
+    if load not in _COLUMNS:
         return _cache.get((load, key, row.revision), lambda: load(key))
     try:
-        value = _cache.get((_together, key, row.revision), lambda: _together(row))[load]
+        value = _kept_together(row).values[load]
     except _NotWhole as error:
         value = error.values[load]
     if isinstance(value, Exception):
         raise value
     return value
+
+
+def read_together(row: Session) -> ReadTogether:
+    """Head, columns and attribution of a session as of one moment. As long as this is held, whatever else is read of
+    the same revision is of that moment. Raises Outdated, and GuardError for what cannot be read."""
+    try:
+        return _kept_together(row)
+    except _NotWhole as error:
+        raise next(value for value in error.values.values() if isinstance(value, Exception)) from None
+
+
+def _kept_together(row: Session) -> ReadTogether:
+    return cast(ReadTogether, _cache.get((_together, str(row.pk), row.revision), lambda: _together(row)))
+
+
+def _alone(row: Session, load: Callable[[str], Any]) -> Any:
+    """The same of one part, for a caller that compares it with no other: the others are not read."""
+    key = str(row.pk)
+    known = cast(ReadTogether | None, _cache.known((_together, key, row.revision)))
+    return known.values[load] if known else _cache.get((load, key, row.revision), lambda: load(key))
+
+
+class ReadTogether:
+    """What was read of a session at one moment, by what reads it."""
+
+    def __init__(self, values: dict[Callable[[str], Any], Any]) -> None:
+        self.values = values
 
 
 class _NotWhole(Exception):
@@ -253,7 +289,7 @@ class _NotWhole(Exception):
         self.values = values
 
 
-def _together(row: Session) -> dict[Callable[[str], Any], Any]:
+def _together(row: Session) -> ReadTogether:
     """Head, columns and attribution as of one revision, if there is one in TRIES. Raises _NotWhole."""
     revisions, values = Session.objects.row(row).values_list("revision", flat=True), {}
     for _ in range(TRIES):
@@ -263,7 +299,7 @@ def _together(row: Session) -> dict[Callable[[str], Any], Any]:
             break
     if any(isinstance(value, Exception) for value in values.values()):
         raise _NotWhole(values)
-    return values
+    return ReadTogether(values)
 
 
 def _or_error(load: Callable[[str], Any], session_id: str) -> Any:
@@ -284,8 +320,8 @@ def _size(value: Any) -> int:
         case CoreSession():
             calls = value.calls
             return calls.nbytes if isinstance(calls, StoredCalls) else CALL_BYTES * len(calls)
-        case dict():
-            return sum(map(_size, value.values()))
+        case ReadTogether():
+            return sum(map(_size, value.values.values()))
         case _Places(lines=lines, timestamps=timestamps, source_ids=source_ids):
             return int(lines.nbytes + timestamps.nbytes + ID_BYTES * len(source_ids))
     return 0

@@ -39,8 +39,8 @@ from inspector.storage.loading import (
     _attribution,
     kept_of,
     keys_of,
-    load_head,
     load_ledger,
+    load_only_head,
     marks_of,
     short_head,
     stored_events,
@@ -229,7 +229,7 @@ def recount(row: Session) -> None:
     timestamps = np.frombuffer(marks.timestamps, dtype="<f8")
     for event, seconds in zip(stored_events(row), timestamps.tolist(), strict=True):
         counter.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
-    head = load_head(row)
+    head = load_only_head(row)
     ledger = Ledger.counted(head, counter)
     texts = StoredTexts(ledger.event_count, [], marks, row)
     with transaction.atomic():

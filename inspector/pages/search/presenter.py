@@ -63,7 +63,7 @@ def hits(session: Session, places: list[TextPlace], query: Query) -> list[dict[s
 def _steps_at(session: Session) -> Any:
     """Where the request of each step ends in the log; None while the columns of an older session are made again."""
     try:
-        return loading.load_ledger(session).steps["at"]
+        return loading.load_only_ledger(session).steps["at"]
     except loading.Outdated:
         return None
 

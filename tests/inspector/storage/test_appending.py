@@ -13,6 +13,7 @@ from inspector.models import Session, SessionChunk
 from inspector.storage import chunks, loading, storing
 from inspector.storage.appending import append
 from inspector.storage.assessment import assess
+from tests.big_sessions import big_session
 from tests.builders import user
 from tests.inspector.pages.conftest import stored
 from tests.inspector.storage.test_chunks import before_chunks, beginning, digests, whole
@@ -117,6 +118,17 @@ def test_a_damaged_chunk_stops_it_and_nothing_is_stored():
         append(row, [user("more")])
     assert Session.unscoped.get(pk=row.pk).events == 40
     assert msgspec.to_builtins(loading.load_head(row).calls)
+
+
+def test_what_is_read_of_a_long_session_that_grows_meanwhile_is_of_one_moment():
+    long = big_session(3_000, 0)
+    row = stored(beginning(long, 5_500))
+    asked = Session.unscoped.get()
+    loading.forget(row)
+    head = loading.load_head(asked)
+    append(row, long.events[5_500:5_600], [call for call in long.calls if 5_500 <= call.response < 5_600])
+    ledger, attribution = loading.load_ledger(asked), loading.load_attribution(asked)
+    assert (ledger.step_count, len(attribution.tokens)) == (len(head.calls), ledger.event_count)
 
 
 def test_what_is_read_of_a_session_that_grows_meanwhile_is_of_one_moment():
