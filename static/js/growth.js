@@ -6,7 +6,7 @@
 // anew, every few seconds at most, and look as before then (staying.js). A page that is in use (a field, a dialog) stays as it
 // is: it says what is new, and continues once it is left.
 import { announceNowAndThen } from "./announcing.js";
-import { grown, show as showGrown } from "./grown.js";
+import { grown, ServerFailure, show as showGrown } from "./grown.js";
 import { notify, offer, wanted } from "./notifying.js";
 import { forgetPlace, keepPlace, restorePlace } from "./staying.js";
 import { isInUse } from "./unsent.js";
@@ -24,6 +24,7 @@ const AWAY = "The server does not answer; trying again.";
 const SHOWN = 3; // near misses, overflows and loops, the latest
 const FOLLOW = "follow-session"; // in this tab: the address of the session that is followed
 const REACHED = "followed-to"; // in this tab: the step that was the last one when the page was last taken on
+const FAILED = "The server could not show the new steps; trying again.";
 const FOLLOWING = "Following: new steps are shown as they come.";
 const USED = ["focusin", "input"]; // events by which a page may come into use
 
@@ -106,6 +107,10 @@ function begin(box) {
   // What a new step changes takes the place of what is shown, where the page can do that.
   const part = () => box.dataset.part && document.getElementById(box.dataset.part);
   const hasToStay = () => !box.dataset.part && performance.now() < STAY;
+  const failed = (error) => {
+    if (error instanceof ServerFailure) say(FAILED);
+    throw error;
+  };
   const take = async (steps) => {
     const target = part();
     if (!target) return load(steps);
@@ -117,7 +122,7 @@ function begin(box) {
     const begun = performance.now();
     const leaving = new AbortController();
     const forget = unlessUsed(() => leaving.abort());
-    const html = await grown(address, leaving.signal).finally(forget);
+    const html = await grown(address, leaving.signal).catch(failed).finally(forget);
     if (html === null) return load(steps);
     if (!mayGo() || location.href !== here || !target.isConnected) return;
     history.replaceState(history.state, "", url);
@@ -127,7 +132,7 @@ function begin(box) {
     known = box.dataset.last ? steps : Math.max(steps, count);
     said = Math.max(said, known);
     box.dataset.steps = known;
-    if (!show.hidden) say(FOLLOWING);
+    if (!show.hidden || words.textContent === FAILED) say(FOLLOWING);
     show.hidden = true;
     pace = paced(performance.now() - begun);
     if (!isWhole) return load(known);

@@ -162,6 +162,25 @@ def test_a_followed_page_whose_replay_is_under_way_is_loaded_anew(page, served):
     page.locator("#step[data-at='4']").wait_for()
 
 
+def test_a_followed_page_stays_where_the_server_fails_and_tries_again(page, served):
+    path = followed(served, served.upload("failing.jsonl", grown(3, "failing")).headers["location"])
+    page.goto(path)
+    page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
+    page.reload()
+    page.locator("[data-growth-words]", has_text="Following").wait_for()
+    page.evaluate("window.isSame = true")
+    page.route(f"**{path}*", lambda route: route.fulfill(status=500, body="Something went wrong"))
+    page.route("**/growth?*", lambda route: route.fallback())
+    served.upload("failing.jsonl", grown(4, "failing"))
+    page.locator("[data-growth-words]", has_text="could not show the new steps; trying again").wait_for()
+    page.unroute(f"**{path}*")
+    page.locator("[data-growth][data-steps='4']").wait_for()
+    page.locator("[data-growth-words]", has_text="Following").wait_for()
+    assert page.evaluate("isSame")
+    assert all("status of 500" in line for line in page.seen.console), page.seen.console
+    page.seen.console.clear()
+
+
 def test_a_page_that_is_loaded_anew_for_new_steps_stays_for_seconds_and_keeps_scroll_and_focus(page, served):
     def grow(turns: int) -> str:
         return served.upload("anew.jsonl", grown(turns, "anew")).headers["location"]
