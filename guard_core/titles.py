@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from guard_core.events import Event, Role, TextPart
-from guard_core.own_words import typed_text
+from guard_core.own_words import typed_parts
 
 TITLE_CHARS = 80  # ours: code points of the user's words that are a title
 LEAST_KEPT = 50  # ours: code points that a title has at least before it is cut at a word
@@ -19,12 +19,12 @@ def first_words(events: Iterable[Event]) -> str:
     """The beginning of what the user wrote first, without what the agent put before it between tags; empty where the
     user wrote nothing."""
     users = (event for event in events if event.role is Role.USER and not event.meta)
-    texts = (part.text[:LOOKED_AT] for event in users for part in event.parts if isinstance(part, TextPart))
+    parts = (part for event in users for part in typed_parts(event.parts))
+    texts = (part.text[:LOOKED_AT] for part in parts if isinstance(part, TextPart))
     return next((title for text in texts if (title := _title(text))), "")
 
 
 def _title(text: str) -> str:
-    text = typed_text(text)
     while (wrapped := _WRAPPED.match(text)) is not None:
         text = text[wrapped.end() :]
     words = " ".join(text.split())

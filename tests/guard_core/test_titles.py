@@ -16,6 +16,7 @@ from tests.builders import model, user
         ("Fix  the\nparser", "Fix the parser"),
         ("<system-reminder>\nToday is Monday.\n</system-reminder>\n<x y='1'>z</x> Fix it", "Fix it"),
         ("# Context from my IDE setup:\n\n## Active file: a.md\n\n## My request for Codex:\nFix it\n", "Fix it"),
+        ("<ide_selection>" + "A selected line.\n" * 1_000 + "</ide_selection>\nFix it", "Fix it"),
         ("<b>bold</b>", "and then this"),
         ("a < b > c", "a < b > c"),
         ("<open>never closed", "<open>never closed"),
