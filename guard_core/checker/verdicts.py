@@ -62,6 +62,9 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
     same("the window at the peak", verdict.numbers.get("window"), window)
     same("the tokens at the peak's step", peak, story.sent[int(verdict.numbers["peak_step"])])
     same("compactions", verdict.numbers.get("compactions"), len(story.compactions))
+    is_damaged = any(note.startswith("Damaged lines") for note in story.session.notes)
+    if verdict.sentence.startswith("Healthy") and is_damaged and not isinstance(story, ReplayStory):
+        raise Wrong("lines of the file could not be read, which may have held a compaction")
     if verdict.sentence.startswith("Healthy") and story.compactions:
         raise Wrong("there are compactions")
     edits = [item for item in story.session.compactions if item.kind == "edit" and item.evidence == "declared"]

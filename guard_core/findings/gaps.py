@@ -13,7 +13,7 @@ from guard_core.estimation.baselines import LEAST_BYTES
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, totals_words
-from guard_core.sessions import NO_CONTENT, Evidence
+from guard_core.sessions import DAMAGED, NO_CONTENT, Evidence
 from guard_core.triggers import is_counted
 from guard_core.views import Rewritten
 
@@ -140,6 +140,8 @@ def silent_truncation(case: Case) -> list[Finding]:
         if NO_CONTENT in case.facts.session.notes
         else ""
     )
+    if DAMAGED in case.facts.session.notes:
+        blind += " Damaged lines of the file were left out: there may be more."
     more = "" if len(falls) == 1 else f" {counted(len(falls) - 1, 'more fall')} like it."
     if len(falls) > 1 and case.facts.is_miscounted:
         more += " Perhaps the counts leave out what the provider's cache held."

@@ -25,6 +25,7 @@ from guard_core.findings.words import at_step, counted, if_window, percent, step
 from guard_core.rules.inference import bound_words
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
+    DAMAGED,
     HEADED_SUMMARY,
     MAY_BE_CONTINUED,
     MAY_BE_REPEATED,
@@ -59,6 +60,7 @@ _NO_WHOLE = {
     MAY_BE_SUMMARISED: "No compaction in the file, perhaps continued in another conversation",
     MAY_FOLLOW: "No compaction in the file, perhaps continued from another conversation",
     MAY_GO_ON: "No compaction in the file, perhaps continued in another conversation",
+    DAMAGED: "No compaction in what could be read of the file",
 }
 
 _ONLY_IF_GRAVE = ("request_lost", "earlier_rule_lost", "grown", "repeated_call")

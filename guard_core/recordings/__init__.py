@@ -26,7 +26,7 @@ from guard_core.recordings.reading.notes import FileProblem, ImportNotes
 from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, SourceShape
 from guard_core.recordings.reading.watch import ObjectWatch
 from guard_core.recordings.registry import FORMATS, LABELS, PLACES
-from guard_core.sessions import ModelCall, Provenance, Session, Sourced
+from guard_core.sessions import DAMAGED, ModelCall, Provenance, Session, Sourced
 
 __all__ = [
     "FORMATS",
@@ -109,7 +109,17 @@ def read_source(source: ByteSource) -> Recording:
     _note_unread(source, recording)
     if len(recording.sessions) > source.limits.sessions:
         raise LimitExceeded(f"a file with {len(recording.sessions)} sessions (limit {source.limits.sessions})")
-    return recording
+    return _noting_damage(recording) if source.has_left_out else recording
+
+
+def _noting_damage(recording: Recording) -> Recording:
+    """A recording of which something could not be read: perhaps of any of its sessions."""
+    return replace(
+        recording,
+        sessions=tuple(
+            msgspec.structs.replace(session, notes=(*session.notes, DAMAGED)) for session in recording.sessions
+        ),
+    )
 
 
 def _note_unread(source: ByteSource, recording: Recording) -> None:

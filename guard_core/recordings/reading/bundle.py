@@ -54,6 +54,7 @@ class Bundle:
                 raise type(error)(f"{_shown(name)}: {error.reason}", line=error.line, column=error.column) from error
         for problem in inner.notes.problems:
             outer.notes.problem(f"{_shown(name)}: {problem.message}", problem.line, problem.column)
+        outer.has_left_out |= inner.has_left_out
         outer.notes.mended += inner.notes.mended
         outer.notes.folded += inner.notes.folded
         for kind, count in inner.notes.skipped.items():

@@ -69,6 +69,7 @@ class ByteSource:
         self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
         self.shelve_from = SHELVED_FROM  # bytes from which a source is large
         self.early: EarlyEvents | None = None  # gets the events of a large source while it is read
+        self.has_left_out = False  # a damaged line or record
         self._noted = 0  # the problems of lines up to here are noted: a second pass does not note them again
         self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
         self.watch: ObjectWatch | None = None  # looks at what is parsed before the reader does
@@ -335,6 +336,7 @@ class ByteSource:
         if self.strict:
             kind = LimitExceeded if problem.limit else DamagedRecording
             raise kind(problem.reason, line=number, column=column)
+        self.has_left_out = True
         if number > self._noted:
             self.notes.problem(problem.reason, number, column)
 
@@ -485,6 +487,7 @@ class _Tolerance:
         place = error.line if error.line is not None else self._line
         if self._source.strict:
             raise type(error)(error.reason, line=place, column=error.column) from error
+        self._source.has_left_out = True
         self._source.notes.problem(error.reason, place, error.column)
         return True
 

@@ -1,6 +1,7 @@
 """Every kind of finding: said where it is true, with its numbers, and not where it is not."""
 
 import dataclasses
+import json
 import time
 
 import msgspec
@@ -28,6 +29,7 @@ from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import (
+    DAMAGED,
     NO_CONTENT,
     Evidence,
     LeftBranches,
@@ -896,6 +898,68 @@ def test_a_prompt_that_falls_while_the_log_grows_is_a_silent_truncation():
     prompts = [20_000, 20_100, 9_000, 9_100]
     finding = findings(chat(*prompts, window=100_000))["silent_truncation"]
     assert (finding.numbers["step"], finding.numbers["before"], finding.numbers["after"]) == (2, 20_100, 9_000)
+
+
+def claude_code(prompts: tuple[int, ...], damaged: int = -1) -> bytes:
+    """A transcript with one call of so many prompt tokens behind each line of the user, of which one is cut off."""
+    lines = []
+    for at, count in enumerate(prompts):
+        around = {
+            "sessionId": "s",
+            "version": "2.1.5",
+            "isSidechain": False,
+            "cwd": "/w",
+            "timestamp": f"{2026 + at}-01-01T00:00:00Z",
+        }
+        asked = {"role": "user", "content": f"Look at the file number {at}, please"}
+        lines.append(
+            {**around, "type": "user", "uuid": f"u{at}", "parentUuid": f"a{at - 1}" if at else None, "message": asked}
+        )
+        usage = {"input_tokens": count, "output_tokens": 5}
+        said = {
+            "id": f"m{at}",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": f"Seen {at}"}],
+            "usage": usage,
+        }
+        lines.append({**around, "type": "assistant", "uuid": f"a{at}", "parentUuid": f"u{at}", "message": said})
+    texts = [json.dumps(line) for line in lines]
+    return "\n".join(text[: len(text) // 2] if at == damaged else text for at, text in enumerate(texts)).encode()
+
+
+@pytest.mark.parametrize("damaged", [-1, 4])
+def test_lines_that_could_not_be_read_are_said_where_a_prompt_fell(damaged):
+    (built,) = read(claude_code((20_000, 20_100, 9_000, 9_100), damaged)).sessions
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    (fall,) = (item for item in claims if item.kind == "silent_truncation")
+    assert ("Damaged lines of the file were left out: there may be more." in fall.sentence) == (damaged >= 0)
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+    other = replace(
+        fall, sentence=fall.sentence.replace(" Damaged lines", "") if damaged >= 0 else f"{fall.sentence} Damaged lines"
+    )
+    assert check(built, [other], facts.window)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "words"), [(-1, "Healthy"), (2, "No compaction in what could be read of the file")]
+)
+def test_a_file_with_lines_that_could_not_be_read_is_not_called_healthy(damaged, words):
+    (built,) = read(claude_code((9_000, 9_100, 9_200), damaged)).sessions
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    verdict = recorded_verdict(facts, claims)
+    assert verdict.sentence.startswith(words)
+    assert check(built, claims, facts.window, verdict) == []
+    healthy = replace(verdict, sentence=verdict.sentence.replace(words, "Healthy"))
+    assert bool(check(built, claims, facts.window, healthy)) == (damaged >= 0)
+
+
+def test_a_last_line_that_is_still_being_written_is_no_damage():
+    text = claude_code((9_000, 9_100, 9_200))
+    (built,) = read(text[:-40]).sessions
+    assert DAMAGED not in built.notes
 
 
 def test_a_fall_in_a_file_without_messages_says_nothing_of_what_was_added():
