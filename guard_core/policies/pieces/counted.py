@@ -72,7 +72,7 @@ from guard_core.trace import (
     Trace,
 )
 from guard_core.view_sums import messages_in
-from guard_core.views import Segment, Span, Synthetic, View, content_count
+from guard_core.views import Segment, Span, Synthetic, View
 
 NO_COUNT, PROVIDER_COUNT, ESTIMATE = range(3)  # in the words of the column counted_by
 NONE = -1  # in a column: no value
@@ -423,7 +423,7 @@ class CountedPolicy(ABC):
         )
         entries = {
             **evidence,
-            "contents_sent": content_count(after),
+            "contents_sent": messages_in(history.ledger, after),
             "heuristic_sent": sent,
             "fired": 1,
             "held": STILL_OVER if over else 0,
@@ -435,12 +435,12 @@ class CountedPolicy(ABC):
         """The evidence of one call of the summariser; without one, of what was cleared."""
         costs = self.estimator(history.ledger)
         return Pass(
-            contents_in=content_count(history.view),
+            contents_in=messages_in(history.ledger, history.view),
             tokens_in=costs.contents(history.view),
-            summariser_contents=content_count(answer.given),
+            summariser_contents=messages_in(history.ledger, answer.given),
             summariser_tokens=answer.tokens,
             summary_bytes=answer.summary.bytes,
-            contents_after=content_count(after),
+            contents_after=messages_in(history.ledger, after),
             tokens_after=sent,
             failed=answer.failed,
             empty=bool(answer.given) and not answer.summary.bytes and not answer.failed,

@@ -32,10 +32,14 @@ class TokenEstimate:
     def view(self, ledger: Ledger, view: View) -> int:
         """The messages of a view."""
         total = 0
+        prefixes: dict[str, Ints] = {}  # by form: a view may have hundreds of spans in one
         for segment in view:
             if isinstance(segment, Span):
-                prefix = self.prefix(ledger, segment.form)
-                total += prefix.item(segment.stop) - prefix.item(segment.start)
+                start, stop, form = segment.start, segment.stop, segment.form
+                if form not in prefixes:
+                    prefixes[form] = self.prefix(ledger, form)
+                prefix = prefixes[form]
+                total += prefix.item(stop) - prefix.item(start)
             else:
                 assert isinstance(segment, Synthetic)
                 total += self.text(segment.bytes)

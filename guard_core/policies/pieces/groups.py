@@ -4,6 +4,7 @@ are one."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -54,18 +55,16 @@ _Known = dict[tuple[int, int, str], MessageGroup]  # by first event, number of e
 
 def groups_of(ledger: Ledger, messages: Iterable[ListMessage]) -> list[MessageGroup]:
     """The messages of a library in a list. What no longer follows the event before it begins a new one."""
-    begins = _begins(ledger)
-    groups: list[list[ListMessage]] = []
+    begins, listed = _begins(ledger), list(messages)
+    edges: list[int] = []
     before = -1
-    for message in messages:
-        event = message.event
-        if event > 0 and before == event - 1 and not begins[event]:
-            groups[-1].append(message)
-        else:
-            groups.append([message])
+    for place, (event, _, _) in enumerate(listed):
+        if event <= 0 or before != event - 1 or begins[event]:
+            edges.append(place)
         before = event
+    edges.append(len(listed))
     known: _Known = ledger.derived.setdefault("groups of the log", {})
-    return [_group(ledger, known, group) for group in groups]
+    return [_group(ledger, known, listed[first:stop]) for first, stop in pairwise(edges)]
 
 
 def _begins(ledger: Ledger) -> list[int]:
@@ -80,9 +79,10 @@ def _group(ledger: Ledger, known: _Known, messages: list[ListMessage]) -> Messag
     """One message of a library; those of events in one form, or as in the log, are made once for a ledger and `known`
     then."""
     first, form, _ = messages[0]
-    if first < 0 or {message.form for message in messages} != {form}:
+    size = len(messages)
+    if first < 0 or (size > 1 and any(other != form for _, other, _ in messages)):
         return _new_group(ledger, tuple(messages))
-    key = first, len(messages), form
+    key = first, size, form
     group = known.get(key)
     if group is None:
         group = known[key] = _new_group(ledger, tuple(messages))
