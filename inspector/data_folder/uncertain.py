@@ -5,7 +5,7 @@ A process that is killed in between leaves the note in the incoming folder, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -71,6 +71,11 @@ def _wait_for_uploads() -> None:
 
 def is_named(name: str) -> bool:
     """Does a recording of any project have the bytes of this name."""
-    with_logs = Recording.unscoped.exclude(wal_sha256="")
-    plain = Recording.unscoped.filter(sha256=name, wal_sha256="")
-    return plain.exists() or any(recording.path.name == name for recording in with_logs.iterator())
+    return name in named_of({name})
+
+
+def named_of(names: Collection[str]) -> set[str]:
+    """Those of some names whose bytes a recording of any project has."""
+    plain = Recording.unscoped.filter(sha256__in=names, wal_sha256="").values_list("sha256", flat=True)
+    with_logs = Recording.unscoped.exclude(wal_sha256="").iterator()
+    return {*plain, *(recording.path.name for recording in with_logs)} & set(names)

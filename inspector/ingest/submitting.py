@@ -15,7 +15,7 @@ from django.utils import timezone
 from guard_core import recordings
 from guard_core.sessions import Sourced
 from inspector.data_folder.uncertain import uncertain
-from inspector.ingest.uploads import Received, drop_unused, keep, unused
+from inspector.ingest.uploads import Received, cancelled, drop_unused, keep
 from inspector.jobs import hints, queue
 from inspector.jobs.leased import LeasedJob
 from inspector.jobs.slices import NOBODY, SLICE_LEASE, SLICE_SECONDS
@@ -23,6 +23,7 @@ from inspector.models import Import, Project, Recording, Session
 from inspector.storage import deleting
 
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
+REMOVED_TOGETHER = 50  # files in one transaction: ours, so that no other writer waits for long
 REMOVE_CANCELLED = "remove_cancelled"  # the kind of job that removes the files of cancelled members of archives
 NOTHING_STORED = "Cancelled. Nothing was stored."
 
@@ -199,28 +200,22 @@ def _end_members(job: Import) -> None:
             queue.enqueue(REMOVE_CANCELLED, str(job.pk))
 
 
-def remove_cancelled(asked_by: str, seconds: float = SLICE_SECONDS) -> None:
-    """Remove the files of cancelled imports for about this long, each in a transaction of its own, then queue again
-    behind whatever was added meanwhile."""
+def remove_cancelled(asked_by: str, seconds: float = SLICE_SECONDS, together: int = REMOVED_TOGETHER) -> None:
+    """Remove the files of cancelled imports for about this long, `together` in a transaction, then queue again behind
+    whatever was added meanwhile."""
     until = time.monotonic() + seconds
-    for key in _cancelled().values_list("pk", flat=True):
-        drop_unused(key)
+    while some := list(cancelled().order_by("pk").values_list("pk", flat=True)[:together]):
+        drop_unused(*some)
         if time.monotonic() >= until:
             break
-    if _cancelled().exists():
+    if cancelled().exists():
         queue.enqueue(REMOVE_CANCELLED, asked_by)
 
 
 def resume_removing() -> None:
     """Queue `remove_cancelled` where files are left and no worker has it."""
-    if _cancelled().exists() and not queue.is_under_way(REMOVE_CANCELLED, SLICE_LEASE):
+    if cancelled().exists() and not queue.is_under_way(REMOVE_CANCELLED, SLICE_LEASE):
         queue.enqueue(REMOVE_CANCELLED, NOBODY)
-
-
-def _cancelled() -> QuerySet[Recording]:
-    """The files of cancelled imports that nothing else needs."""
-    ended = Import.unscoped.filter(state=Import.State.CANCELLED, recording__isnull=False)
-    return unused().filter(pk__in=ended.values("recording"))
 
 
 class Imports(LeasedJob[Import]):

@@ -20,7 +20,7 @@ from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from guard_core.errors import LimitExceeded, RecordingError
 from inspector.data_folder.durable import sync_folder
-from inspector.data_folder.uncertain import hold, is_named, uncertain
+from inspector.data_folder.uncertain import hold, named_of, uncertain
 from inspector.models import Import, Project, Recording, Session, Stream
 from inspector.models.recordings import stored_at
 
@@ -184,8 +184,11 @@ def _quota(project: Project) -> int | None:
 
 
 def used_bytes(project: Project) -> int:
-    """What the recordings of a project take, in bytes, without archives that are still to be unpacked."""
-    return _bytes_of(Recording.objects.of(project).exclude(pk__in=_archives(project).values("pk")))
+    """What the recordings of a project take, in bytes, without archives that are still to be unpacked, and without the
+    files of cancelled imports, which a job is about to remove."""
+    leaving = cancelled().filter(project=project)
+    kept = Recording.objects.of(project).exclude(pk__in=_archives(project).values("pk"))
+    return _bytes_of(kept.exclude(pk__in=leaving.values("pk")))
 
 
 def _archives(project: Project) -> QuerySet[Recording]:
@@ -279,27 +282,36 @@ def unused() -> QuerySet[Recording]:
     )
 
 
-def drop_unused(recording_id: UUID) -> bool:
-    """Forget a recording that is `unused`, and older files of it; their bytes too, unless another project has the
-    same."""
+def cancelled() -> QuerySet[Recording]:
+    """The recordings of cancelled imports that nothing else needs."""
+    ended = Import.unscoped.filter(state=Import.State.CANCELLED, recording__isnull=False)
+    return unused().filter(pk__in=ended.values("recording"))
+
+
+def drop_unused(*recordings: UUID) -> bool:
+    """Forget recordings that are `unused`, and older files of them; their bytes too, unless another project has the
+    same. Together, many take little longer than one. Was one of them forgotten."""
     with transaction.atomic():
-        stored = Recording.unscoped.filter(pk=recording_id)
-        place = next((known.path.name for known in stored), "")
-        hold(place)
-        recording = stored.select_for_update().first()
-        if recording is None or recording.path.name != place:
+        stored = Recording.unscoped.filter(pk__in=recordings)
+        places = {known.path.name for known in stored}
+        for place in sorted(places):  # in one order, so that processes that hold the same ones wait for each other
+            hold(place)
+        locked = {known.pk: known for known in stored.select_for_update().order_by("pk")}
+        free = set(unused().filter(pk__in=locked).values_list("pk", flat=True))
+        dropped = [known for pk, known in locked.items() if pk in free and known.path.name in places]
+        if not dropped:
             return False
-        if not unused().filter(pk=recording_id).exists():
-            return False
-        older = list(recording.older.values_list("pk", flat=True))
-        recording.delete()
-        for pk in older:
-            drop_unused(pk)
-        if is_named(place):
-            return True
-        recording.path.unlink(missing_ok=True)
-        if recording.wal_sha256:
-            recording.wal_path.unlink(missing_ok=True)
+        older = list(Recording.unscoped.filter(newer__in=dropped).values_list("pk", flat=True))
+        Recording.unscoped.filter(pk__in=[known.pk for known in dropped]).delete()
+        if older:
+            drop_unused(*older)
+        named = named_of({known.path.name for known in dropped})
+        for recording in dropped:
+            if recording.path.name in named:
+                continue
+            recording.path.unlink(missing_ok=True)
+            if recording.wal_sha256:
+                recording.wal_path.unlink(missing_ok=True)
     return True
 
 

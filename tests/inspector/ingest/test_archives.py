@@ -496,9 +496,24 @@ def test_the_files_of_a_cancelled_archive_are_removed_in_slices(folders, recordi
     for rest in (2, 1, 0):
         assert [queue.about(entry) for entry in queue.entries(REMOVE_CANCELLED)] == [str(job.pk)]
         queue.entries(REMOVE_CANCELLED).delete()
-        remove_cancelled(str(job.pk), seconds=0)
+        remove_cancelled(str(job.pk), seconds=0, together=1)
         assert Recording.unscoped.count() == 1 + rest
     assert not queue.entries(REMOVE_CANCELLED).exists()
+
+
+@pytest.mark.django_db
+def test_many_files_are_removed_in_a_few_statements_and_need_no_room_before(folders, recording):
+    def asked(files: int) -> int:
+        job = waiting_archive(recording, files)
+        before = used_bytes(default_project())
+        cancel_import(job)
+        assert before > used_bytes(default_project()) == 0
+        with CaptureQueriesContext(connection) as queries:
+            remove_cancelled(str(job.pk))
+        assert (Recording.unscoped.count(), left()) == (0, [])
+        return len(queries)
+
+    assert asked(3) == asked(9)
 
 
 @pytest.mark.django_db
