@@ -230,8 +230,14 @@ def request_words_of(row: Session) -> tuple[RequestWords, ...] | None:
 
 
 def load_session(row: Session) -> CoreSession:
-    """The whole session, all texts: for exports and jobs, not for pages."""
-    return msgspec.structs.replace(load_head(row), events=tuple(load_events(row, 0, row.events)))
+    """The whole session, all texts: for exports and jobs, not for pages. One that has grown since its row was read has
+    all the events that its calls are over."""
+    head = load_head(row)
+    try:
+        events = load_ledger(row).event_count
+    except Outdated:  # its texts are the same; it does not grow before its columns are made again
+        events = row.events
+    return msgspec.structs.replace(head, events=tuple(load_events(row, 0, events)))
 
 
 def forget(row: Session) -> None:

@@ -120,6 +120,15 @@ def test_a_damaged_chunk_stops_it_and_nothing_is_stored():
     assert msgspec.to_builtins(loading.load_head(row).calls)
 
 
+def test_a_session_that_grows_before_it_is_read_whole_has_the_events_of_its_calls():
+    row = stored(beginning(whole, 40))
+    asked = Session.unscoped.get()
+    append_from(row, 40, 60)
+    loading.forget(row)
+    read = loading.load_session(asked)
+    assert (len(read.events), len(read.calls)) == (60, row.calls)
+
+
 def test_what_is_read_of_a_long_session_that_grows_meanwhile_is_of_one_moment():
     long = big_session(3_000, 0)
     row = stored(beginning(long, 5_500))
