@@ -934,7 +934,7 @@ def test_lines_that_could_not_be_read_are_said_where_a_prompt_fell(damaged):
     facts = Facts.of(built)
     claims = recorded_findings(facts)
     (fall,) = (item for item in claims if item.kind == "silent_truncation")
-    assert ("Damaged lines of the file were left out: there may be more." in fall.sentence) == (damaged >= 0)
+    assert ("Damaged lines of the file were left out: they may hold the reason." in fall.sentence) == (damaged >= 0)
     assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
     other = replace(
         fall, sentence=fall.sentence.replace(" Damaged lines", "") if damaged >= 0 else f"{fall.sentence} Damaged lines"
