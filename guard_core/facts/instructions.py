@@ -15,10 +15,12 @@ RULE, REQUEST = "rule", "request"
 LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
 LONGEST_RULE = 400  # characters of a sentence that is looked at; longer ones are data
 MOST_RULE_CHARS = 200_000  # of one message that are looked at
-# A sentence states a rule if it has one of these words: ours. It finds rules that are worded as rules, and no others.
+# A sentence states a rule if it has one of these words: ours. It finds rules that are worded as rules, and no others:
+# what things require, "these boards require a query", says how they are.
 _ENGLISH_RULE = re.compile(
     r"\b(?:must(?:n['’]?t)?|never|always|do not|don['’]?t|should(?:n['’]?t)?|shall|may not|cannot|can['’]?t|make sure"
-    r"|ensure|only|avoid|required?|forbidden|prohibited|at most|at least|instead of|without|unless|prefer)\b",
+    r"|ensure|only|avoid|required|forbidden|prohibited|at most|at least|instead of|without|unless|prefer)\b"
+    r"|^\W*(?:please )?require\b(?!\s*[('\"])|\b(?:i|we|you) require\b",
     re.IGNORECASE,
 )
 _EASTERN_RULE = re.compile(

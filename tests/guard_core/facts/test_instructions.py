@@ -112,3 +112,18 @@ RULES = (
 def test_what_happens_always_or_never_is_no_rule_in_any_known_language():
     assert [sentence for sentence in REPORTS if kind_of(sentence, of_user=True) == RULE] == []
     assert [sentence for sentence in RULES if kind_of(sentence, of_user=True) != RULE] == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("Traditional job boards require deliberate search queries.", ""),
+        ("require 'json'", ""),
+        ("Require two reviews for each change.", RULE),
+        ("- Please require a login on every page.", RULE),
+        ("We require a test for each fix.", RULE),
+        ("A test is required for each fix.", RULE),
+    ],
+)
+def test_what_something_requires_is_no_rule_for_whoever_works(sentence, kind):
+    assert kind_of(sentence) == kind
