@@ -9,6 +9,7 @@ OVERFLOW = "overflow"  # the recorder's word for a compaction that a refused req
 CUT_OFF = "cut_off"  # ours: pi takes out an answer that ended at its limit of tokens, compacts and asks again
 PREFLIGHT = "preflight"  # Kilo's word for a compaction by an estimate of the next request, before that is sent
 REQUESTED = "requested"  # ours: OpenHands records one request for what a person or a refused request asked for
+POST_TURN = "post_turn"  # ours: made by Codex at the end of a turn, behind the answer that ended it
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
 # Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, Copilot CLI, and
@@ -23,6 +24,7 @@ _AUTOMATIC = frozenset(
             OVERFLOW,
             CUT_OFF,
             PREFLIGHT,
+            POST_TURN,
             "image_overflow",
             "memory_pressure",
             "model_switch",
@@ -30,8 +32,8 @@ _AUTOMATIC = frozenset(
         "contextguard",
     }
 )
-# Words for compactions that came at any size: their counts say nothing of a threshold or a window.
-_AT_ANY_SIZE = frozenset({CUT_OFF, "image_overflow", "memory_pressure", "model_switch"})
+# Words for compactions that came at any size: their counts say nothing of a window.
+_AT_ANY_SIZE = frozenset({CUT_OFF, POST_TURN, "image_overflow", "memory_pressure", "model_switch"})
 _MANUAL = frozenset({"manual", "user"})
 
 

@@ -215,7 +215,8 @@ class Agent:
     measured. `shows_refusal` says by what a compaction shows that a refused request forced it, "" where nothing does.
     `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts. `answers` is the
     setting of the most tokens that it allows an answer, "" where its rule has none. `failing` is as in `OwnRule`.
-    `scoped` is the counter that a setting makes of another one.
+    `scoped` is the counter that a setting makes of another one. `turn_ends` are thresholds that it may have besides at
+    the ends of turns: first, without a change, that of a setting that was typed.
     """
 
     format: str
@@ -243,6 +244,7 @@ class Agent:
     settled: Callable[[Session, Ledger, Checks, OwnRule], Ints] | None = None
     learns: Callable[[Session, Ledger], Iterable[tuple[int, Sourced]]] | None = None
     keeps: Callable[[Stretch, OwnRule], Keeps | None] | None = None
+    turn_ends: Callable[[Stretch, Typed], Iterable[Hypothesis]] | None = None
     scoped: Callable[[RuleCounter, Stretch, Typed], RuleCounter] = lambda counter, _, __: counter
 
     def compared(self, stretch: Stretch, typed: Typed) -> RuleCounter:

@@ -29,7 +29,7 @@ from guard_core.policies.pieces.estimates import rounded_up
 from guard_core.recordings.formats.codex.rollout import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM, ONE_TURN
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.rules.counters import GROWTH, LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter, first_prompts
-from guard_core.rules.settings import RuleNumber, Typed, chosen, whole, window_setting
+from guard_core.rules.settings import RuleNumber, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows.window_evidence import CODEX_USABLE
@@ -39,6 +39,7 @@ SCOPE = "model_auto_compact_token_limit_scope"
 SCOPES = {"total": False, "0": False, "body_after_prefix": True, "1": True}
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.95.0 what waits, too
 CONFIGURED = "model_context_window"
+TURN_END_SHARE = "model_post_turn_compact_threshold_percent"  # of the usable window (0.171.0, run)
 REASONING_OVERHEAD = 650  # bytes of an encrypted reasoning item: history.rs, `estimate_reasoning_length`
 _ENCRYPTS = re.compile(r"gpt|codex|\bo\d", re.IGNORECASE)  # OpenAI's models, whose reasoning is encrypted
 
@@ -126,6 +127,8 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         note = "typed in: body_after_prefix, by which only what was added to the first prompt counts"
         settings.append(RuleNumber(SCOPE, 1, "", Provenance.USER, note))
         cap, bound = _usable(stretch, typed), f"{CODEX_USABLE * 100:g} % of {window.value:,}" if window else ""
+    if (share := percentage(typed, TURN_END_SHARE, is_fraction=False)) is not None:
+        settings.append(RuleNumber(TURN_END_SHARE, share, "%", Provenance.USER, "typed in: of the usable window"))
     return OwnRule(
         policy="codex",
         profile="current" if counted == TOTAL_PENDING else "seed",
@@ -157,6 +160,19 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(*share_of(share, window), changes)
 
 
+def turn_ends(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Thresholds at the ends of turns, from which 0.171.0 compacts there, too: the share of the usable window that was
+    typed, then those that a person may have set, multiples of ten and of five first."""
+    usable, own = _usable(stretch, typed), percentage(typed, TURN_END_SHARE, is_fraction=False)
+    if not usable:
+        return
+    if own is not None:
+        yield Hypothesis(f"{own:g} % of {usable:,}", int(own * usable / 100), 0)
+    for share in range(1, 101):
+        changes = 1 + bool(share % 10) + bool(share % 5)
+        yield Hypothesis(f"{share} % of {usable:,}", share * usable // 100, changes)
+
+
 # Source: compact.rs of Codex, COMPACT_USER_MESSAGE_MAX_TOKENS
 KEEPS = Keeps("the users' messages, newest first up to 20,000 tokens, and the summary", KeptShape.USERS)
 
@@ -167,11 +183,14 @@ AGENT = Agent(
     variants=variants,
     counter=counter,
     scoped=scoped,
+    turn_ends=turn_ends,
     keeps=lambda _, __: KEEPS,
     names={
         "model_auto_compact_token_limit": "in tokens; above 90 % of the raw window it has no effect",
         SCOPE: "total, or body_after_prefix: what was added to the first prompt since the last compaction, up to 95 %"
         " of the window; measured in 0.171.0",
+        TURN_END_SHARE: "per cent of the usable window, from which it also compacts at the end of a turn; measured in"
+        " 0.171.0 with the scope total",
         CONFIGURED: "in tokens; where the file has a window, that follows from this setting and is the one that counts",
     },
     goes_by_stated=True,

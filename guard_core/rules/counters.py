@@ -19,6 +19,7 @@ from guard_core.sessions import ModelCall, Session
 
 PROMPT, TOTAL, TOTAL_PENDING = "prompt", "total", "total_pending"
 GROWTH = "growth"  # the last of them without what a context began with
+TURN_END = "turn_end"  # what a second threshold is compared with, at the ends of turns alone
 COMPARED = "compared"  # by a guard that recorded it
 REQUEST = "request"  # of a provider, which counts the request itself before it answers
 INVOCATIONS, EVENTS = "invocations", "events"  # of agents that count these instead of tokens
@@ -28,6 +29,7 @@ COUNTED = {  # what each is a count of, for people; another one by its own name
     TOTAL_PENDING: "prompt and output tokens of the last answer, and an estimate of what was added since",
     GROWTH: "prompt and output tokens of the last answer, and an estimate of what was added since, less the first"
     " prompt since the last compaction",
+    TURN_END: "prompt and output tokens of the last answer at the end of a turn",
     REQUEST: "input tokens of the request",
     INVOCATIONS: "invocations since the last compaction",
     EVENTS: "events of the request",

@@ -11,6 +11,7 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
 from guard_core.rules.base import OwnRule, Stretch
+from guard_core.rules.counters import TURN_END
 from guard_core.rules.evidence import StretchEvidence
 from guard_core.rules.inference import Interval
 from guard_core.rules.kept import KeptMessages, kept_messages
@@ -106,7 +107,9 @@ class Explanation(msgspec.Struct, frozen=True):
     def latest_bound(self) -> Interval | None:
         """What the checks of the last stretch prove, where that has an upper bound."""
         last = self.stretches[-1:]
-        intervals = (item for stretch in last for item in self.inference if item.is_of(stretch))
+        intervals = (
+            item for stretch in last for item in self.inference if item.is_of(stretch) and item.counter != TURN_END
+        )
         return next((item for item in intervals if item.at_most is not None and not item.contradiction), None)
 
     @property

@@ -33,9 +33,20 @@ from guard_core.rules.counters import (
 from guard_core.rules.evidence import Cause, CompactionCheck, StretchEvidence
 from guard_core.rules.inference import CheckEvidence, Interval, general_variants, interval_of, with_hypotheses
 from guard_core.rules.settings import Typed
+from guard_core.rules.turn_ends import TurnEnds
 from guard_core.sessions import Evidence, RecordedCompaction, Session
 from guard_core.sliding import recorded_rows
-from guard_core.triggers import AUTOMATIC, CUT_OFF, MANUAL, OVERFLOW, PREFLIGHT, REQUESTED, RESUME, trigger_of
+from guard_core.triggers import (
+    AUTOMATIC,
+    CUT_OFF,
+    MANUAL,
+    OVERFLOW,
+    POST_TURN,
+    PREFLIGHT,
+    REQUESTED,
+    RESUME,
+    trigger_of,
+)
 
 # The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code),
 # because of an answer that was cut off (ours, of pi), many pictures (Qwen Code), scarce memory or another model
@@ -50,6 +61,7 @@ NO_COUNT = {
     PICTURES: "many pictures of tools had come together, whatever the threshold",
     MEMORY: "the agent's memory was scarce, whatever the threshold",
     PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
+    POST_TURN: "it was made at the end of a turn, by a threshold of its own, which the file does not say",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
 RESUMED = "the session was resumed, and the agent has no count before the next answer"
@@ -201,6 +213,7 @@ class StretchChecks:
             settled = agent.settled(counted.session, counted.ledger, checks, rule)
             self.counts = np.where(checks.place >= 0, settled, self.counts)
         self.held = counted.held
+        self.ends = TurnEnds(self)
         self.before_change: set[int] = set()  # the rows of compactions before calls of another part
         self.at_change: set[int] = set()  # the rows of compactions that may as well belong to another part
 
@@ -271,7 +284,7 @@ class StretchChecks:
         """A compaction as evidence of the threshold; None for one that proves nothing of it."""
         if self.agent is not None and self.agent.settled is not None:
             return None  # its count is a bound, which says whether the rule fires and no more
-        if row in self.at_change:
+        if row in self.at_change or self.ends.has(row):
             return None
         if count is None or self.excuse(row) or self.refusal(row, count) is not None:
             return None
@@ -289,7 +302,7 @@ class StretchChecks:
             return by_person
         if self._slides(row):
             return SLIDES
-        if (word := self.trigger(row)) in NO_COUNT:
+        if (word := self.trigger(row)) in NO_COUNT and not (word == POST_TURN and self.fires(row)):
             return NO_COUNT[word]
         if row in self.at_change and not self.fires(row):
             return AT_CHANGE
@@ -373,6 +386,8 @@ class StretchChecks:
             return
         own = self.own_interval
         yield own
+        if (at_ends := self.ends.interval()) is not None:
+            yield at_ends
         if own.contradiction:
             for counter in (LAST_PROMPT, LAST_TOTAL):
                 other = self._by(counter)
@@ -472,7 +487,7 @@ class StretchChecks:
                 decision_tokens=count,
                 recorded=self.recorded(row),
                 computed=None if computed == UNKNOWN else computed,
-                threshold=None if self.rule is None else self.rule.threshold,
+                threshold=None if (rule := self.ends.rule_at(row)) is None else rule.threshold,
                 verdict=verdict,
                 reason=reason,
                 calls=calls,
@@ -488,6 +503,8 @@ class StretchChecks:
         if self.rule is None or interval is None:
             reason = SLIDES if self._slides(row) else "the rule of this agent is not known"
             return Agreement.NOT_MODELLED, reason, 0, 0
+        if (at_end := self.ends.verdict(row, count)) is not None:
+            return at_end
         if excuse := self.excuse(row):
             verdict = Agreement.AGREES if self.trigger(row) == OVERFLOW else Agreement.NOT_MODELLED
             return verdict, excuse, 0, 0
@@ -525,6 +542,7 @@ class StretchChecks:
         for row in self.quiet[self.counts[self.quiet] >= max(self.rule.threshold, UNKNOWN + 1)]:
             if self.rule.fires(int(self.counts[row])):
                 yield MissedCheck(int(self.checks.step[row]), int(self.counts[row]), self.rule.threshold)
+        yield from self.ends.missed()
 
 
 def _is_resumed(item: RecordedCompaction) -> bool:

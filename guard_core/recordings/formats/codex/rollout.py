@@ -52,6 +52,7 @@ from guard_core.recordings.reading.rebase import LogIndex, view_of
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
+from guard_core.triggers import POST_TURN
 from guard_core.views import View
 
 TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
@@ -165,6 +166,8 @@ class CodexRolloutReader:
         self.waiting = Waiting()
         self.turns_marked = False  # has the file lines of turns
         self.turn_open = self.asked = False  # has a turn begun and not ended, and did a person say something in it
+        self.turn_from = 0  # events when the last turn began
+        self.is_answered = False  # was the last compaction made behind an answer of its turn that calls nothing
         self.unsure: int | None = None  # the compaction of which what follows in its turn says who asked for it
         self.usage_seen = False
         self.records = False
@@ -397,8 +400,8 @@ class CodexRolloutReader:
             if kind in _COMPLETE:
                 self._part_the_last_words()
             if kind in _TURN_ENDS or kind in _TURN_STARTS:
-                self._triggered("" if self.asked or kind in _TURN_STARTS else "manual")
-                self.turn_open, self.asked = kind in _TURN_STARTS, False
+                self._triggered(self._ended_by(kind))
+                self.turn_open, self.asked, self.turn_from = kind in _TURN_STARTS, False, len(self.log.events)
             self.ended = len(self.log.events) if kind in _TURN_ENDS else self.ended
             self.notes.skip(f"event_msg {kind}")
 
@@ -468,6 +471,7 @@ class CodexRolloutReader:
         self.awaits_estimate = True
         self.waiting = Waiting()
         self.unsure = len(self.log.compactions) if self.turn_open and not self._is_within_a_turn() else None
+        self.is_answered = len(self.log.events) > self.turn_from and self.log.events[-1].role is Role.MODEL
         kind = _kind(summary, inserted)
         self.log.compaction(
             RecordedCompaction(
@@ -492,6 +496,13 @@ class CodexRolloutReader:
             compaction = self.log.compactions[self.unsure]
             self.log.compactions[self.unsure] = msgspec.structs.replace(compaction, trigger=trigger)
         self.unsure = None
+
+    def _ended_by(self, kind: str) -> str:
+        """Who asked for a compaction of which a line of this kind says that its turn ended with it: the user of a turn
+        that had no other purpose; Codex itself behind the answer of a turn that is complete (0.171.0, run)."""
+        if self.asked and self.is_answered and kind in _COMPLETE:
+            return POST_TURN
+        return "" if self.asked or kind in _TURN_STARTS else "manual"
 
     @property
     def _estimates_items(self) -> bool:

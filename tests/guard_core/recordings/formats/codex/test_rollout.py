@@ -555,6 +555,32 @@ def test_the_turn_of_a_compaction_says_who_asked_for_it():
     assert triggers == ["manual", "auto", ""]
 
 
+@pytest.mark.parametrize(
+    ("ending", "trigger"),
+    [
+        ((line("event_msg", type="task_complete"),), "post_turn"),
+        ((line("event_msg", type="turn_aborted"),), ""),
+        ((assistant("And more."), usage(900, 2_900), line("event_msg", type="task_complete")), "auto"),
+        ((), ""),
+    ],
+    ids=["the turn ends", "it is interrupted", "it continues", "the file ends"],
+)
+def test_a_compaction_behind_the_answer_of_its_turn_was_made_because_the_turn_ended(ending, trigger):
+    """0.171.0, run with `model_post_turn_compact_threshold_percent`."""
+    started, ended = line("event_msg", type="task_started"), line("event_msg", type="task_complete")
+    compacted = line("compacted", message="Done so far.", replacement_history=[])
+    talk = (started, user("Go"), assistant("Done."), usage(1_000, 1_000), ended)
+    turn = (started, user("More"), assistant("Done."), usage(1_100, 2_100), compacted, *ending)
+    assert [item.trigger for item in session_of(*talk, *turn).compactions] == [trigger]
+
+
+def test_a_compaction_before_the_users_message_is_not_behind_the_answer_of_its_turn():
+    started, ended = line("event_msg", type="task_started"), line("event_msg", type="task_complete")
+    compacted = line("compacted", message="Done so far.", replacement_history=[])
+    talk = (started, user("Go"), assistant("Done."), usage(1_000, 1_000), ended)
+    assert [item.trigger for item in session_of(*talk, started, compacted, ended).compactions] == ["manual"]
+
+
 def test_unknown_lines_are_counted():
     notes = read_as(FORMAT, lines(META, *TURN, line("event_msg", type="novel"), line("world_state"))).notes
     assert notes.skipped["event_msg novel"] == 1
