@@ -581,6 +581,14 @@ def test_a_compaction_before_the_users_message_is_not_behind_the_answer_of_its_t
     assert [item.trigger for item in session_of(*talk, started, compacted, ended).compactions] == ["manual"]
 
 
+def test_copies_of_what_a_compaction_replaced_are_no_calls_of_an_unknown_name():
+    copies = [call("c1")["payload"], result("c1")["payload"]]
+    compacted = line("compacted", message="Done so far.", replacement_history=[], guardian_history=copies)
+    recording = recordings.read(lines(META, *TURN, compacted), strict=True)
+    assert recording.notes.problem_count == 0
+    assert recording.facts.tool_calls == 1
+
+
 def test_unknown_lines_are_counted():
     notes = read_as(FORMAT, lines(META, *TURN, line("event_msg", type="novel"), line("world_state"))).notes
     assert notes.skipped["event_msg novel"] == 1
