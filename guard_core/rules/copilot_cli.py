@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from guard_core.ledger import Ints, Ledger
-from guard_core.recordings.formats.copilot.context import RESUMED
+from guard_core.recordings.formats.copilot.context import GIVEN_UP, RESUMED
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Checks, RuleCounter
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, Typed, chosen, percentage, window_setting
@@ -63,6 +63,10 @@ def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     where messages were only cut off."""
     unused = [call.at for call in session.side_calls if call.prompt_tokens is None]
     marks = np.isin(checks.stop, unused) * BEING_MADE
+    for setting in session.settings:
+        begun = [at for at in unused if setting.name == GIVEN_UP and at <= setting.value]
+        if begun:
+            marks |= ((checks.place < 0) & (checks.stop >= max(begun)) & (checks.stop <= setting.value)) * BEING_MADE
     called = np.append(ledger.steps["at"], 0)[checks.last]
     for setting in session.settings:
         if setting.name == RESUMED:

@@ -17,6 +17,7 @@ from guard_core.views import Inserted, Segment, Span, View
 
 MODEL_LIMIT = "tokenLimit"  # of the model, in what several events say
 AFTER_REFUSAL = "context_limit_retry"  # why a compaction was made, where the provider had refused the request
+GIVEN_UP = "summary_given_up_at"  # name of a setting: events when a summary that was begun failed or was cancelled
 RESUMED = "resumed_at"  # name of a setting: events before a run that resumed the session
 # 1.0.102 sends a sentence of 63 characters as the result of each.
 INTERRUPTED = "Tool calls that were interrupted: {:,}. What Copilot sends as their results is not in the file."
@@ -45,6 +46,7 @@ class CopilotContext:
         self._prompt_limit: Sourced | None = None  # of a recording that states no limit of the model
         self._compacted_from: int | None = None  # events when the compaction under way began
         self._resumed: list[AgentSetting] = []
+        self._given_up: list[AgentSetting] = []
         self._compacted_at: int | None = None  # tokens then, as Copilot compared them
         self._asked: ModelCall | None = None  # for its summary
         self._is_asking = False  # has a turn begun whose answer has not come yet?
@@ -59,7 +61,7 @@ class CopilotContext:
         if interrupted := self._unanswered - self._newest.keys():
             self.builder.notes.append(INTERRUPTED.format(len(interrupted)))
         window = self.builder.window(f"{MODEL_LIMIT} in the recording") or self._prompt_limit
-        settings = tuple(self._resumed)
+        settings = (*self._resumed, *self._given_up)
         return self.builder.session(system=self._system, window=window, settings=settings, **self.about)
 
     def system_message(self, data: JSON, line: Line) -> None:
@@ -174,6 +176,7 @@ class CopilotContext:
         """A compaction failed, was cancelled or not ended: its summary was asked for, and not used."""
         if self._asked is not None:
             self.builder.side_calls.append(self._asked)
+            self._given_up.append(AgentSetting(GIVEN_UP, len(self.builder.events), "session.compaction_start"))
         self._compacted_from = self._compacted_at = self._asked = None
 
     def resumed(self) -> None:

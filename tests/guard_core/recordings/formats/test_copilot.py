@@ -293,6 +293,19 @@ def test_a_summary_that_was_begun_and_not_used_is_a_side_call_and_explains_why_n
     assert (explanation.rule.threshold, explanation.missed) == (32_000, ())
 
 
+def test_no_check_is_missed_while_a_summary_is_made_that_is_given_up_calls_later():
+    """1.0.102, run with a window of 60,000: two calls were answered before the run ended and its summary with it."""
+    counts = (30_000, 32_700, 33_400, 33_900)
+    usages = [event("assistant.usage", inputTokens=tokens, outputTokens=9) for tokens in counts]
+    start = event("session.compaction_start", tokenLimit=40_000, currentTokens=32_100, model="m-1")
+    end = event("session.compaction_complete", success=False, outcome="cancelled")
+    user = event("user.message", content="Go on", transformedContent="Go on")
+    turn = event("assistant.turn_start", turnId="1")
+    steps = [(turn, usage, {**DONE, "id": f"m{number}"}) for number, usage in enumerate(usages)]
+    explanation = explain(read(*steps[0], start, *steps[1], *steps[2], end, user, *steps[3]).sessions[0])
+    assert [check.count for check in explanation.missed] == [33_409]  # behind the end of the summary
+
+
 def test_calls_that_were_interrupted_are_noted():
     user = event("user.message", content="Go on", transformedContent="Go on")
     assert any("interrupted: 1." in note for note in read(LOOK, user, DONE).sessions[0].notes)
