@@ -1424,6 +1424,15 @@ def test_copilot_cli_begins_a_summary_at_a_share_of_the_window():
     assert rule("copilot-cli", window=0).threshold is None
 
 
+def test_copilot_cli_goes_by_the_window_in_its_file_whatever_was_answered():
+    """1.0.102, run with a limit of 60,000 and a model of the user's own, which answered a prompt of 63,348."""
+    base = (Inserted(0), Span(5, 6))
+    summary = RecordedCompaction(6, Evidence.DECLARED, "summary+tail", base=base, tokens_before=161_000)
+    explanation = explain(copilot(100_000, 161_000, 205_000, 40_000, compactions=(summary,)))
+    (item,) = explanation.compactions
+    assert (item.threshold, item.verdict, explanation.missed) == (160_000, Agreement.AGREES, ())
+
+
 def test_messages_that_copilot_cli_cut_off_are_no_compaction_by_its_rule():
     trim = RecordedCompaction(4, Evidence.DECLARED, "trim", base=(Span(1, 4),), tokens_before=90_000)
     (item,) = explain(copilot(80_000, 90_000, 95_000, 99_000, compactions=(trim,))).compactions
