@@ -1,17 +1,20 @@
 """Rules that are read off the source of the packages.
 
 No module needs itself, directly or through others, imports inside functions counted; a page is one folder. No module
-asks the database for the rows of all projects, but for those that are named here with their reason.
+asks the database for the rows of all projects, but for those that are named here with their reason. Only a policy
+itself tests its name.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from guard_core.policies import POLICIES
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("guard_core", "inspector")
@@ -232,3 +235,43 @@ def test_two_classes_of_one_name_are_found(tmp_path):
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("class Row:\n    pass\n\n\nclass _Own:\n    pass\n")
     assert public_classes(tmp_path) == {"Row": ["inspector.first", "inspector.second"]}
+
+
+def compared_policy_names(path: Path, names: Iterable[str]) -> list[str]:
+    """Comparisons of a policy with the name of one, and choices by such a name."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Compare):
+            sides, what = [node.left, *node.comparators], ast.unparse(node)
+        elif isinstance(node, ast.Match):
+            sides, what = (
+                [pattern for case in node.cases for pattern in ast.walk(case.pattern)],
+                ast.unparse(node.subject),
+            )
+        else:
+            continue
+        words = {part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)}
+        if words & set(names) and ("policy" in what or "kind.name" in what):
+            found.append(what)
+    return found
+
+
+def test_no_module_but_a_policy_s_own_tests_its_name():
+    modules = {name: path for name, path in files(ROOT).items() if not name.startswith("guard_core.policies.")}
+    assert {name: tests for name, path in modules.items() if (tests := compared_policy_names(path, POLICIES))} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ('if trace.policy == "pi": pass', 1),
+        ('done = policy_name not in ("none", "pi")', 1),
+        ('match way.policy:\n    case "pi": pass', 1),
+        ('if session.agent_format == "pi": pass', 0),
+        ('if policy.name == "other": pass', 0),
+    ],
+)
+def test_a_test_of_a_policy_s_name_is_found(code, count, tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(code)
+    assert len(compared_policy_names(path, ["none", "pi"])) == count

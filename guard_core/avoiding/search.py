@@ -21,7 +21,7 @@ from guard_core.findings.words import counted, if_window, off_words, percent, wi
 from guard_core.outcomes.losses import StatedRule
 from guard_core.outcomes.outcome import rewrites
 from guard_core.outcomes.sent import SentRequests
-from guard_core.policies import get_policy
+from guard_core.policies import get_policy, policy_kind
 from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries
@@ -273,7 +273,7 @@ class _Search:
         return f"{over}, {compactions}{recorded}, {peak}{rewritten}"
 
     def _error_words(self, case: Case) -> str:
-        """The forecast error that bears on a replay: across a compaction where it makes one, else far ahead."""
+        """The forecast error that bears on a replay: across a compaction where it makes one, else many calls ahead."""
         names = [COMPACTION] if case.fired else []
         for name in (*names, *map(str, reversed(HORIZONS))):
             if (errors := self.forecast.get(name)) is not None:
@@ -285,7 +285,7 @@ class _Search:
 def _reached(goal: Goal, case: Case, window: int) -> str:
     """What a replay that reaches a goal has, as a clause: compactions that last, only where there are any; that there
     are none is said of the policy which never makes one already."""
-    if goal.kind in (LASTS, QUIET) and case.trace is not None and case.trace.policy == "none":
+    if goal.kind in (LASTS, QUIET) and case.trace is not None and not policy_kind(case.trace.policy).compacts:
         return words(Goal(FITS), window)
     return words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, window)
 
@@ -340,7 +340,7 @@ def _change_words(way: Way, base: StartingSettings, compactions: int) -> str:
     if way.tier == WINDOW:
         without = " and without any compaction" if base.kind is None and compactions else ""
         return f"with a window of {way.new:,} tokens instead of {way.old:,}{without}"
-    if way.policy == "none":
+    if not policy_kind(way.policy).compacts:
         return f"without any compaction instead of {base.name}"
     if way.tier == POLICY:
         return f"under {way.label} at its defaults instead of {base.name}"

@@ -72,4 +72,6 @@ class NoCompaction:
         )
 
 
-KIND = PolicyKind("none", "No compaction", "Sends the whole log at every call.", NoCompaction, summarises=False)
+KIND = PolicyKind(
+    "none", "No compaction", "Sends the whole log at every call.", NoCompaction, compacts=False, summarises=False
+)

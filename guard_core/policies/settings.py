@@ -142,7 +142,7 @@ BEGINS_WITH_ANSWER = KnownProblem(
 
 
 class PublishedResult(msgspec.Struct, frozen=True):
-    """What somebody measured of a system, beside what is computed here of the same. `help` is a sentence."""
+    """What others measured of a system, beside what is computed here of the same. `help` is a sentence."""
 
     name: str
     help: str
@@ -196,7 +196,7 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
 
     `build` gets a value for every setting, and the profile's name as `profile` where there are profiles. `lanes` runs
     many settings over one session at once where the policy can (guard_core.sweep). `of_session` gives the settings that
-    a recording of the policy's own agent gives. `summarises`: does it ask for summaries at all. `prompt` writes
+    a recording of the policy's own agent gives. `compacts`, `summarises`: does it ever do so. `prompt` writes
     out what the summariser is sent for some messages under a window, where that is known. `known_problems` are those
     that the policy reproduces. `judged_by` are recorded runs of the library by which it is judged. `parts_pairs` says,
     where it does, when the library sends a tool call without its result or a result without its call. `results` are
@@ -211,6 +211,7 @@ class PolicyKind(msgspec.Struct, frozen=True, eq=False):
     profiles: tuple[Profile, ...] = ()
     lanes: Callable[..., Any] | None = None
     of_session: Callable[[Session], dict[str, Any]] | None = None
+    compacts: bool = True
     summarises: bool = True
     prompt: Callable[[Policy, int, Iterable[Event]], SummariserPrompt] | None = None
     known_problems: tuple[KnownProblem, ...] = ()

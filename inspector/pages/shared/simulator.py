@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from guard_core.policies import DEFAULT_POLICY
 from guard_core.simulator.scenarios import SCENARIOS
 from inspector.pages.shared.numbers import step_number
 
@@ -13,6 +14,6 @@ def step_query(title: str, policy: str, profile: str, at: int) -> str:
     name, _, part = title.partition(", part ")
     if name not in SCENARIOS:
         return ""
-    guard = f"{policy or 'contextguard'}{f'/{profile}' if profile else ''}"
+    guard = f"{policy or DEFAULT_POLICY}{f'/{profile}' if profile else ''}"
     pairs = {"scenario": name, "guard": guard, "part": part if part.isdigit() else "", "at": str(step_number(at))}
     return "?" + urlencode({key: value for key, value in pairs.items() if value})
