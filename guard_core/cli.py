@@ -55,6 +55,18 @@ def add_session_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_redaction_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is hidden in a file that is written."""
+    parser.add_argument("--redact", action="store_true", help="hide keys, passwords, e-mail addresses, account names …")
+    parser.add_argument(
+        "--hide",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="hide this text, too; * is any run of letters and digits",
+    )
+
+
 def window_size(text: str) -> int:
     """A window as typed: a number of tokens, with k or M if wanted."""
     try:

@@ -19,14 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a recording of an agent session")
     parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the file to write")
     parser.add_argument("--session", default=None, help="id or number (from 1) of one session; default: all")
-    parser.add_argument("--redact", action="store_true", help="hide keys, passwords, e-mail addresses, account names …")
-    parser.add_argument(
-        "--hide",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="hide this text, too; * is any run of letters and digits",
-    )
+    cli.add_redaction_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:

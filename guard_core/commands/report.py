@@ -37,14 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="numbers: no words of the session (default); names: its title and tools, too; text: also what users asked "
         "and summaries",
     )
-    parser.add_argument("--redact", action="store_true", help="hide keys, passwords, e-mail addresses, account names …")
-    parser.add_argument(
-        "--hide",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="hide this text, too; * is any run of letters and digits",
-    )
+    cli.add_redaction_arguments(parser)
     parser.add_argument("--title", default="", help="title of the report")
     parser.add_argument("--policy", default="", help=f"add a replay under this policy: {cli.POLICY_NAME}")
     parser.add_argument("--profile", default=None, help=cli.PROFILE_HELP)
