@@ -1,4 +1,4 @@
-"""The threshold of Claude Code by version, as plain arithmetic that loads nothing: its rule, its policy and the status
+"""The threshold of Claude Code by version, as plain arithmetic without imports: its rule, its policy and the status
 line all use it.
 
 Source: versions 2.1.14 to 2.1.332, run against a scripted provider without remote feature flags (own_rules.md,
@@ -22,7 +22,7 @@ CAPPED_FROM = (2, 1, 21)  # 2.1.20 reserves all of the output
 REFUSAL_FROM = (2, 1, 153)  # 2.1.152 has a threshold
 LEAST_SET = 100_000  # a smaller CLAUDE_CODE_AUTO_COMPACT_WINDOW counts as this: measured in 2.1.100, 152, 200 and 330
 MOST_OUTPUT = 64_000  # a larger CLAUDE_CODE_MAX_OUTPUT_TOKENS counts as this: 2.1.14 with Opus and Sonnet 4.5
-# Models with another most, by a part of the name: measured for Opus 4.1 and Haiku 3.5, of the others as in 2.1.100.
+# Models with another limit of output, by a part of the name: measured for Opus 4.1 and Haiku 3.5, others as in 2.1.100.
 SMALL_OUTPUTS = {
     **dict.fromkeys(("opus-4-0", "opus-4-1", "opus-4-2025"), MAX_OUTPUT),
     **dict.fromkeys(("claude-3-opus", "claude-3-haiku"), 4_096),
@@ -36,7 +36,7 @@ SHARE, SHARE_BEFORE = 0.92, (1, 0, 71)
 LEFT, LEFT_BEFORE = 180_000, (1, 0, 17)
 SET_WINDOW_FROM = (2, 1, 81)  # 2.1.74 ignores a window that is set; versions between were not measured
 LONG_WINDOW = 1_000_000  # of the models after the earlier ones
-# Models of which a token is reckoned as four characters; of others as three from 2.1.140 on (2.1.120 has no such list).
+# Models with tokens estimated at four characters each; other models have three from 2.1.140 on (2.1.120: no such list).
 EARLIER_MODELS = frozenset(
     {
         *("claude-3-opus", "claude-3-sonnet", "claude-3-haiku", "claude-3-5-sonnet", "claude-3-5-haiku"),
@@ -94,7 +94,7 @@ def name_of(model: str) -> str:
 
 
 def chars_per_token(version: str, model: str) -> int:
-    """As how many characters a version reckons a token of what was added since the last answer. A version or a model
+    """Characters for each token by which a version estimates what was added since the last answer. A version or a model
     that is not known counts as the newest."""
     number = numbers(version)
     return 4 if () < number < THREE_FROM or not model or name_of(model) in EARLIER_MODELS else 3

@@ -76,7 +76,7 @@ PART_COLUMNS = (
     "answers",  # row of the call that a result answers, -1: none or not known
 )
 _NO_SIZES = ("kind", "tool", "name_chars", "id_chars", "digest")
-DIGEST_BITS = 0xFFFF  # enough to tell texts of one size apart, and a fourth of what all bits would take to store
+DIGEST_BITS = 0xFFFF  # enough to distinguish texts of one size, and a fourth of what all bits would take to store
 TEXT, REASONING, CALL, RESULT, MEDIA, OTHER = range(6)
 _WIDE = re.compile(
     "[\u1100-\u11ff\u3000-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"

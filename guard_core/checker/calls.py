@@ -131,7 +131,7 @@ def results_cleared(story: Story, finding: Finding) -> None:
 
 
 def asked_again(story: Story, finding: Finding) -> None:
-    """Results of earlier calls that came again and that no message of the request before them still had."""
+    """Results of earlier calls that were obtained again and that no message of the request before them still had."""
     moves = sliding_moves(story)
     lasting = [index for index in range(len(story.compactions)) if story.first_call_after(index) >= 0]
     lasting = [index for index in lasting if index not in moves and story.compaction(index).step >= 0]

@@ -270,7 +270,7 @@ def _most_by_cline(story: Story, prompt: int, item: RecordedCompaction) -> int |
     return max(prompt, item.tokens_before + ceil(10 * first / 3)) if item.tokens_before and first else prompt or None
 
 
-_THIRDS_FROM = (2, 1, 140)  # versions of Claude Code that reckon three characters a token for later models
+_THIRDS_FROM = (2, 1, 140)  # versions of Claude Code that estimate three characters a token for later models
 
 
 def _of_written(story: Story, last: int, item: RecordedCompaction) -> tuple[int | None, int | None]:

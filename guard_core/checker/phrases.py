@@ -1,4 +1,4 @@
-"""Around which words each number of a sentence stands, by kind of claim: the role that it has there.
+"""The words around each number of a sentence, by kind of claim: they say which role the number has.
 
 In braces is the name of a number of the claim, after a colon how it is said (`sentences.py` has these forms); the other
 words are those around it, as many as distinguish it from every other number of its kind. `(s)` is a plural that may be

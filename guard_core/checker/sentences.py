@@ -19,7 +19,7 @@ _NAMED = 5  # compactions that a sentence lists by number
 
 
 def check_sentence(story: Story, finding: Finding) -> None:
-    """Raise Wrong for a number that does not stand where the claim's data have it."""
+    """Raise Wrong for a number in another role than the claim's data give it."""
     roles = {"step": finding.step, "count": finding.count, **finding.numbers}
     named = finding.numbers.get("compactions")
     first: Any = finding.numbers.get("compaction", named[0] if isinstance(named, list) and named else -1)
@@ -98,7 +98,7 @@ def _listed(indices: list[int]) -> list[str]:
 
 
 def _share(share: float) -> list[str]:
-    """In per cent, not rounded to all of it, nor down to nothing: "under 0.1"."""
+    """In per cent, rounded neither up to 100 nor down to 0: "under 0.1"."""
     texts = [f"{100 * share:,.{digits}f}" for digits in (0, 1)]
     if 0 < share < 0.0005:
         return ["under 0.1"]

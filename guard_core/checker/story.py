@@ -45,7 +45,7 @@ _TYPOGRAPHY = (
     (re.compile(r"\s+"), " "),
     (re.compile(r"(?<!\S)-(?!\S) ?"), ""),  # a dash by itself puts lines on one line, or begins an item of a list
 )
-# What was written around words that somebody repeats, taken off in this order: quoted lines, code, stars, underscores.
+# What was written around repeated words, taken off in this order: quoted lines, code, stars, underscores.
 _WRITTEN_AROUND = (
     (re.compile(r"(?m)^[ \t]*>[> \t]*"), ""),
     (re.compile("`"), ""),

@@ -57,7 +57,7 @@ def _without_threshold(item: SessionStretch) -> Obedience:
 
 
 def stated_settings(rule: OwnRule | None) -> tuple[RuleNumber, ...]:
-    """The settings that somebody stated: typed in, or configuration in the file. A window that only the recording has
+    """The settings that were stated: typed in, or configuration in the file. A window that only the recording has
     is none."""
     settings = () if rule is None else rule.settings
     return tuple(

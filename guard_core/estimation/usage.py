@@ -435,7 +435,7 @@ class AttributedUsage:
 
     @cached_property
     def _bases(self) -> Ints:
-        """Where each recorded compaction stands, by epoch + 1."""
+        """The place of each recorded compaction, by epoch + 1."""
         return np.array([0, *(base.at for base in self.ledger.bases)], dtype=np.int64)
 
     def _same(self, step: int, plain: View, epoch: int) -> bool:

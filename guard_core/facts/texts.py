@@ -175,7 +175,7 @@ FEW_LETTERS = 0.05  # ours: the share of its letters that a text in one script h
 # Letters of what a client writes before and behind a summary: ours; Claude Code's has about 400, that of Hermes 1,500.
 MOST_OF_FRAME = 2_000
 FEWEST_COMMON = 6  # ours: common words by which a passage is in a language, and not only a message or a name in it
-FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are told apart
+FAR_MORE = 3  # ours: times as many common words as of another language, by which two languages are distinguished
 MOST_OF_LANGUAGE = 20_000  # characters of a text by which its language is known
 # Forms of verbs, frequent in requests, that no ending shows; not "found", with which reports begin, too. Ours.
 _IRREGULAR = {

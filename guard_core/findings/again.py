@@ -25,12 +25,12 @@ LEAST_BYTES, LEAST_RESULTS, LEAST_TOKENS = 1_000, 3, 2_000
 LEAST_RUN, LONG_RUN, LEAST_RESULT_BYTES = 5, 10, 20
 LONGEST_CYCLE = 6  # ours: calls that are made in turn, as test, read and edit
 
-_TEXT = ("bytes", "digest")  # what tells the texts of calls and results apart without reading them
+_TEXT = ("bytes", "digest")  # what distinguishes the texts of calls and results without reading them
 
 
 class ResultAgain(NamedTuple):
-    """A result that came again: after which of the compactions (its place among those that were asked about), the event
-    of its call, those of the same results before it, and its prompt tokens."""
+    """A result that was obtained again: after which of the compactions (its place among those that were asked about),
+    the event of its call, those of the same results before it, and its prompt tokens."""
 
     place: int
     call: int

@@ -1,7 +1,7 @@
 """Where the words of a user's request are: looked up once in the texts of a session, and kept beside its columns.
 
-Only requests are looked for that a compaction took out of the context while their turn went on. Whether they were lost
-follows from these places and the recorded views, without texts.
+Only requests are looked for that a compaction took out of the context while their turn continued. Whether they were
+lost follows from these places and the recorded views, without texts.
 """
 
 from __future__ import annotations
@@ -352,8 +352,8 @@ def _asks_besides(text: str) -> bool:
 
 
 def removed_requests(session: Session, ledger: Ledger, tasks: Ints) -> list[int]:
-    """Messages whose turn went on after a compaction that did not keep them, the first MOST_REQUESTS in order. `tasks`
-    are the messages that the steps work on."""
+    """Messages whose turn continued after a compaction that did not keep them, the first MOST_REQUESTS in order.
+    `tasks` are the messages that the steps work on."""
     messages: dict[int, None] = {}
     for item in counted_compactions(session).compactions:
         if item.step >= 0:

@@ -1,4 +1,4 @@
-"""Requests of the user that a compaction took out of the context while their turn went on."""
+"""Requests of the user that a compaction took out of the context while their turn continued."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from guard_core.views import Inserted, Segment, Span, Synthetic
 
 class RecordedLog:
     """The events of one conversation, its model calls and recorded compactions. `policy` is the guard's, `window` in
-    tokens, or where it is from, if nobody gave it to the guard."""
+    tokens, or where it comes from, if the guard was given none."""
 
     def __init__(self, policy: Policy, window: int | Sourced) -> None:
         self._looked_up = window if isinstance(window, Sourced) else None

@@ -32,7 +32,7 @@ class Point(StrEnum):
     """When a policy may look: its trigger points. A replay asks at those that the policy names, in this order."""
 
     AFTER_CALL = "after a call"  # the model has answered, the results of its tool calls are not in the log yet
-    AFTER_RESULTS = "after tool results"  # the results of the last call are in the log, the turn goes on
+    AFTER_RESULTS = "after tool results"  # the results of the last call are in the log, and the turn continues
     END_OF_TURN = "at the end of a turn"  # the last call of a turn was answered, and another turn follows
     BEFORE_TURN = "before a turn"  # the user's message is about to enter the log
     BEFORE_CALL = "before every call"

@@ -64,7 +64,7 @@ def rounded_messages_and_calls(ledger: Ledger, form: str = "") -> Ints:
 
 
 def rounded_thirds(ledger: Ledger, form: str = "") -> Ints:
-    """The same for later models, of which a token is reckoned as three characters."""
+    """The same for later models, whose tokens are estimated at three characters each."""
     return rounded_messages(ledger, form, in_answers=True, per_token=3)
 
 

@@ -1,4 +1,4 @@
-"""Finds what should not be shared in a text: secrets with a shape, values beside telling words, and personal data.
+"""Finds what should not be shared in a text: secrets with a shape, values beside words like "password", personal data.
 
 Time is in proportion to the length of the text: whatever has no fixed beginning is looked at in a window of bounded
 length around a character that it must have.
@@ -142,7 +142,7 @@ def _encoded(text: str) -> Iterator[Match]:
 
 
 def decoded(text: str) -> str:
-    """The text that base64 stands for; "" where it is none."""
+    """The text that base64 encodes; "" where it is none."""
     try:
         raw = base64.b64decode(
             text.replace("-", "+").replace("_", "/").rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
@@ -153,7 +153,7 @@ def decoded(text: str) -> str:
     return plain if all(char.isprintable() or char in "\r\n\t" for char in plain) else ""
 
 
-# -- values beside telling words
+# -- values beside words like "password"
 
 # "Password" in languages whose letters a JSON text may hold as \\u escapes: as they are, and so.
 _ABROAD = "|".join(
@@ -237,7 +237,7 @@ def _beside_words(text: str) -> Iterator[Match]:
 
 
 def is_secret(value: str, *, is_password: bool) -> bool:
-    """Does a value beside a telling word look like a secret, and not like code, a placeholder or a word."""
+    """Does a value beside a word like "password" look like a secret, and not like code, a placeholder or a word."""
     if _CODE.match(value) or not _is_varied(value) or not re.search("[A-Za-z]", value):
         return False
     kinds = sum(bool(re.search(pattern, value)) for pattern in ("[a-z]", "[A-Z]", "[0-9]", r"[^A-Za-z0-9]"))
@@ -273,7 +273,7 @@ def _cookies(text: str) -> Iterator[Match]:
                 yield Match(CREDENTIAL, *hit.span(1))
 
 
-# Passwords that programs take without a telling word, by the word that is searched for first.
+# Passwords that programs take without a word like "password", by the word that is searched for first.
 _COMMANDS = tuple(
     (word, re.compile(rest))
     for word, rest in (

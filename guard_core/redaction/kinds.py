@@ -1,4 +1,4 @@
-"""The shapes of secrets that have one: what each begins with, and how it goes on.
+"""The shapes of secrets that have one: what each begins with, and what follows.
 
 Each shape is the one that its service gives its keys. A pattern takes time in proportion to its text: it begins with a
 word that is searched for first, every repetition is bounded, and no two neighbouring parts take the same character.

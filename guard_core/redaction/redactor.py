@@ -117,7 +117,7 @@ class Redactor:
         return kind in self.kept or key_of(kind, value) in self.kept
 
     def _beside(self, key: str, value: Any) -> Any:
-        """The value of a key: text beside a telling name may be a secret by that name alone."""
+        """The value of a key: text beside a name like "password" may be a secret by that name alone."""
         if not isinstance(value, str):
             return self.value(value)
         lead = f"{key}="

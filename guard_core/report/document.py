@@ -195,7 +195,7 @@ class Fact(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The text, and where it is withheld, what it stands in."""
+        """The text, and where it is withheld, what surrounds it."""
         return self.text or (f"message {self.message + 1:,}" if self.message >= 0 else "system prompt")
 
 

@@ -3,7 +3,7 @@
     python -m guard_core.simulator.big_files big.jsonl --steps 50000 --megabytes 200
 
 A step is one model call with a tool call (a fifth of them in two lines), and the tool's result. The prompt grows
-by what was said until it nears the window; then a compaction is recorded. No text comes twice.
+by what was said until it nears the window; then a compaction is recorded. No text is repeated.
 """
 
 from __future__ import annotations

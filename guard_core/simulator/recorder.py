@@ -23,7 +23,7 @@ from guard_core.views import Inserted, Span, View
 
 Tool = tuple[str, dict[str, Any], Any]  # name, arguments, result
 
-# A crude stand-in for a provider's tokenizer: words in pieces of seven letters, numbers in groups of three,
+# A crude substitute for a provider's tokenizer: words in pieces of seven letters, numbers in groups of three,
 # punctuation in pairs. It gives 4.4 bytes a token for prose, 3.2 for code, 2.4 for logs and JSON.
 _PIECES = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\w\s]{1,2}|_|\n[ \t]*|[^\x00-\x7f]")
 FRAME_TOKENS = 6  # what the provider adds around one message

@@ -40,7 +40,7 @@ def nothing_own(kind: PolicyKind, profile: str) -> Mapping[str, Any]:
 
 
 class Priced(NamedTuple):
-    """What the cost and the losses of a session are reckoned from: its facts and prices, the rules that someone stated
+    """What the cost and the losses of a session are computed from: its facts and prices, the rules that someone stated
     (None: not looked for), and the results that its agent got again after they were lost."""
 
     facts: Facts
@@ -162,7 +162,7 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     """The cells of one session at some points of a grid (guard_core.sweep.axes), to be judged with those of others.
 
     `settings` hold for every cell; those that `own` gives to a policy and its profile (`Facts.played`) come before
-    them. `priced`: what cost and losses are reckoned from. `limits` says of a window in tokens how large
+    them. `priced`: what cost and losses are computed from. `limits` says of a window in tokens how large
     requests may be without an overflow (`Facts.limits`; without it, as large as the window). `each` is called with the
     number of cells that are done, often; what it raises ends the work. Raises SettingError or UnknownName where a value
     is not allowed.
@@ -234,7 +234,7 @@ def _by_kind(policies: Sequence[Policy]) -> dict[PolicyKind, list[int]]:
 
 
 def figures_of(trace: Trace, priced: Priced | None = None, limits: RequestLimits | None = None) -> Figures:
-    """The figures of a single replay; with cost and losses where they can be reckoned.
+    """The figures of a single replay; with cost and losses where they can be computed.
 
     A request that was refused, made smaller and sent again is no overflow, as nowhere else.
     """

@@ -57,7 +57,7 @@ def has_default(format_: str, version: str = "") -> bool:
 
 
 def has_fixed_window(format_: str) -> bool:
-    """Does the agent reckon with its own window whatever its model accepts, so that no answered prompt contradicts
+    """Does the agent use its own window whatever its model accepts, so that no answered prompt contradicts
     it."""
     return format_ == "gemini-cli"
 

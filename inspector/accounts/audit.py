@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from inspector.accounts import limits
 from inspector.models import AuditRecord, Membership, Project
 
-# A sign-on of nobody's account is on record in the first project, whose owners run the server; that of an account in
+# A sign-on without an account is on record in the first project, whose owners run the server; that of an account in
 # the projects of its memberships.
 SSO_FAILED, INACTIVE = "single sign-on failed", "single sign-on of an inactive account"
 
@@ -45,7 +45,7 @@ def records(project: Project) -> QuerySet[AuditRecord]:
 
 
 def actor_of(request: Any) -> str:
-    """The name of the account or key that makes a request; "" for nobody."""
+    """The name of the account or key that makes a request; "" for none."""
     key = getattr(request, "key", None)
     if key is not None:
         return f"key {key.name}"

@@ -18,7 +18,7 @@ NAMELESS = "member"
 
 
 class LastWay(Exception):
-    """Without this identity nobody could sign in to the account."""
+    """No one could sign in to the account without this identity."""
 
 
 def account_of(person: Person) -> Account | None:
@@ -28,7 +28,7 @@ def account_of(person: Person) -> Account | None:
 
 
 def is_connected(account: Account) -> bool:
-    """Can somebody sign in to an account at the provider."""
+    """Can an account be signed in to at the provider."""
     return _in_use(account).exists()
 
 
@@ -82,7 +82,7 @@ def let_in(person: Person) -> Account:
 
 
 def free_name(wanted: str) -> str:
-    """A name of an account that nobody has, as near as possible to the wanted one."""
+    """An unused name of an account, as near as possible to the wanted one."""
     name = _OTHER_SIGNS.sub("-", wanted.lower()).lstrip("._@+-").rstrip("-")[: LONGEST_NAME - 8] or NAMELESS
     taken = set(Account.objects.filter(name__startswith=name).values_list("name", flat=True))
     return next(one for one in (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))) if one not in taken)

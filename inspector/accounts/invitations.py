@@ -50,7 +50,7 @@ def use(row: Invitation, account: Account) -> bool:
 
 
 def revoke(row: Invitation) -> None:
-    """End an invitation that nobody has used."""
+    """End an unused invitation."""
     Invitation.objects.row(row).filter(used=None, revoked=None).update(revoked=timezone.now())
 
 

@@ -36,7 +36,7 @@ RECORDED = Limit("failures on record", 500, timedelta(hours=1))
 
 def spend(limit: Limit, *who: str) -> int:
     """Count one; 0, or the seconds to wait where there were too many already. A refused one is not counted. A count
-    that would go on for longer than its window is of a clock that has been set back since, and has ended."""
+    that would last longer than its window is of a clock that has been set back since, and has ended."""
     key, now = _key(limit, who), timezone.now()
     going_on = Q(ends__gt=now, ends__lte=now + limit.window + AHEAD)
     if Spent.objects.filter(going_on, key=key, count__lt=limit.most).update(count=F("count") + 1):

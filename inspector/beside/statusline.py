@@ -55,7 +55,7 @@ def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _threshold(version: str, model: str, window: int, environ: Mapping[str, str]) -> tuple[int, str]:
-    """Up to how many tokens a session goes on, and what happens there."""
+    """The tokens at which something happens to a session, and what happens."""
     if _is_on(environ.get("DISABLE_COMPACT")) or _is_on(environ.get("DISABLE_AUTO_COMPACT")):
         return window, "automatic compaction is off"
     set_window = _number(environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW"))

@@ -44,7 +44,7 @@ class Proxy:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
-        """Listen on a free port; the address that stands for the provider's."""
+        """Listen on a free port; the address to use in place of the provider's."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=READ_BYTES)
         port = self._server.sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}{self._key}"

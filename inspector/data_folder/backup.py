@@ -166,7 +166,7 @@ def load_dump(dump: Path) -> None:
 
 
 def _access() -> dict[str, str]:
-    """How pg_dump finds the database; the password does not stand on a command line."""
+    """How pg_dump finds the database; the password is not on a command line."""
     names = {"NAME": "PGDATABASE", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "HOST": "PGHOST", "PORT": "PGPORT"}
     given = {names[key]: str(value) for key, value in connection.settings_dict.items() if key in names and value}
     return {**os.environ, **given}

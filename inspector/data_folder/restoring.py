@@ -79,7 +79,7 @@ def restore(file: Path, *, replace: bool, only_check: bool = False) -> Restored:
 
 
 def finish_restoring(folder: Path) -> None:
-    """Go on where a process was killed while it put a verified backup in place."""
+    """Finish what a process left that was killed while it put a verified backup in place."""
     for verified in folder.glob(f"{VERIFIED}*"):
         put_in_place(verified)
 

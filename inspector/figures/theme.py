@@ -1,7 +1,7 @@
 """The only styling of figures: colours by meaning, line styles, fonts, axes.
 
 Figures are built with the light colours. `layout.meta.palette` says which custom property of `static/css/tokens.css`
-each colour stands for; the browser puts in what that property is in the theme of the page, so a theme change needs no
+each colour means; the browser puts in what that property is in the theme of the page, so a theme change needs no
 new figure. Each colour therefore occurs once here.
 """
 

@@ -137,7 +137,7 @@ class ImportWatch:
         self.noted = self.started
         self.counted = self.total = 0  # events
         self._reading: tuple[int, int] | None = (0, job.total)  # bytes, while the file is read
-        self.left = False  # texts that nobody needs any more
+        self.left = False  # texts that are no longer needed
         self.looked = False  # there is a chart to look at
         self.closed = False  # with everything stored
 

@@ -151,7 +151,7 @@ def run(batch_id: str) -> None:
         return
     lines = _Fitting(rows)
     received = uploads.receive(lines, f"{first.service[:NAME_CHARS] or 'spans'}-{first.source[:8]}.otlp.jsonl")
-    if not lines.has_new:  # the recording is full: the program goes on in another one
+    if not lines.has_new:  # the recording is full: the program continues in another one
         received.drop()
         if _forget(rows.filter(_is_recorded())):
             _queue(rows)

@@ -122,7 +122,7 @@ def _state(session: Session) -> Estimate:
 
 
 def count_some(session: Session, start: int) -> int:
-    """Count the texts of the next events that are not counted in their project yet; the place to go on from, of
+    """Count the texts of the next events that are not counted in their project yet; the place to continue from, of
     `to_count`."""
     number, first = divmod(start, max(1, session.events))
     stop = min(session.events, first + STEP_EVENTS)

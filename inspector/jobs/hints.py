@@ -15,7 +15,7 @@ from django.conf import settings
 
 log = logging.getLogger(__name__)
 
-# Ours: what stores a line or an import waits no longer for a hint, which nobody depends on.
+# Ours: what stores a line or an import waits no longer for a hint, on which nothing depends.
 SECONDS = 0.5  # for Redis to take one
 AGAIN = 5.0  # seconds without any after one that it did not take: viewers look at their rows meanwhile
 

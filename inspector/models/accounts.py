@@ -127,7 +127,7 @@ class AuditRecord(models.Model):
     project = models.ForeignKey(
         Project, models.PROTECT, null=True, related_name="+", db_index=False
     )  # None: of accounts
-    actor = models.CharField(max_length=100, blank=True, default="")  # an account's name, or a key's; "" for nobody
+    actor = models.CharField(max_length=100, blank=True, default="")  # an account's name, or a key's; "" for none
     what = models.CharField(max_length=40)
     about = models.CharField(max_length=200, blank=True, default="")
     address = models.CharField(max_length=45, blank=True, default="")  # of the client

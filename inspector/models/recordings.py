@@ -32,7 +32,7 @@ class Recording(Owned):
     size = models.BigIntegerField()  # bytes
     format = models.CharField(max_length=40, blank=True, default="")
     created = models.DateTimeField(auto_now_add=True)
-    # The files that its sessions went on in; the bytes stay here as long as those do.
+    # The files in which its sessions continued; the bytes stay here as long as those do.
     newer = models.ManyToManyField("self", symmetrical=False, blank=True, related_name="older")
 
     class Meta:

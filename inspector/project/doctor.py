@@ -12,7 +12,7 @@ from typing import NamedTuple
 OK, NOTE, BAD = "ok", "note", "bad"
 # Before it two processes that write at the same moment can damage a database in WAL mode: https://sqlite.org/wal.html
 SQLITE_WITHOUT_RACE = (3, 51, 3)
-PRIVATE = 0o077  # bits that nobody but the owner may have
+PRIVATE = 0o077  # bits that only the owner may have
 
 
 class DoctorLine(NamedTuple):

@@ -38,7 +38,7 @@ HEAD = (
 
 
 def publish(share: Share) -> str:
-    """Publish a draft as it stands; its token, which is given this once. "" where it is not a draft any more."""
+    """Publish a draft as it is; its token, which is given this once. "" where it is not a draft any more."""
     report, _ = reviewed(share)
     token, now = new_token(), timezone.now()
     values = {

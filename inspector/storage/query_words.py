@@ -49,7 +49,7 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """Words in any order; "words in quotes" as they stand, whole; nothing else has a meaning of its own."""
+    """Words in any order; "words in quotes" as they are written, whole; nothing else has a meaning of its own."""
     clean = text.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY]
     terms = []
     for term in _TERM.finditer(clean):

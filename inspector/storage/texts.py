@@ -118,7 +118,7 @@ class TextWriter:
         return self._count
 
     def cut(self, count: int) -> None:
-        """Go on behind the first `count` events: those behind them are gone from the database."""
+        """Continue behind the first `count` events: those behind them are gone from the database."""
         self._count = count
         del self._keys[count:], self._lines[8 * count :], self._moments[8 * count :], self._source_ids[count:]
 

@@ -23,7 +23,7 @@ END_SECONDS = 2.0  # until a process that was asked to end is killed: it has not
 
 
 class FolderWatch:
-    """Runs `compaction-inspector watch` for the chosen places, none of it while there are none.
+    """Runs `compaction-inspector watch` for the chosen places, and no process while there are none.
 
     The thread that starts the process outlives it: Linux ends a process with the thread that started it (lifeline.py).
     """
@@ -110,7 +110,7 @@ def stored_places() -> list[str]:
     try:
         return list(WatchedPlace.unscoped.order_by("pk").values_list("path", flat=True))
     finally:
-        connection.close()  # of this thread
+        connection.close()  # each thread has its own
 
 
 _of_this_server: list[FolderWatch] = []  # one at most
@@ -125,5 +125,5 @@ def begin(address: str) -> FolderWatch:
 
 
 def of_this_server() -> FolderWatch | None:
-    """What this process watches with; None where it is not a server of local mode."""
+    """The watch of this process; None where it is not a server of local mode."""
     return _of_this_server[0] if _of_this_server else None

@@ -112,7 +112,7 @@ def _literal(host: str) -> IP | None:
 
 
 def _is_public(address: IP) -> bool:
-    """Can it be reached from everywhere: also the IPv4 address that an IPv6 address stands for."""
+    """Can it be reached from everywhere: also the IPv4 address that an IPv6 address contains."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo and address.teredo[1])
         if address in NAT64:

@@ -27,7 +27,7 @@ function plotly(src) {
   return library;
 }
 
-// ---- colours: the figure holds the light ones and says which custom property each stands for
+// ---- colours: the figure holds the light ones and says which custom property each one means
 function colours(palette) {
   const probes = document.createElement("div");
   probes.hidden = true;

@@ -58,7 +58,7 @@ function begin(box) {
   let socket = null;
   const notified = new Set();
   let missed = 0; // questions in a row that found no server
-  let before = ""; // the words that AWAY stands in place of
+  let before = ""; // the words that AWAY replaces
   let looked = Date.now(); // when it last began to ask or to show, or came
   let left = 0; // when something last lost the focus: a click that did it is to arrive
   let heard = 0; // steps, from the socket

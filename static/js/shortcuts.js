@@ -17,7 +17,7 @@ function load() {
 let own = load();
 const keyOf = (name) => own.get(name) ?? name;
 
-// The shortcut that a pressed key stands for; none where it was given away.
+// The shortcut of a pressed key; none where it was given away.
 function defaultOf(pressed) {
   for (const [name, key] of own) if (key === pressed) return name;
   return own.has(pressed) ? null : pressed;

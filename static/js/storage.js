@@ -5,7 +5,7 @@ const SESSION = /^session\/(?!share\/)[^/]+\/(ses_[^/]*)\.json$/; // session/sha
 const MESSAGE = /^(?:session\/)?message\/(ses_[^/]+)\/(msg_[^/]*)\.json$/;
 const PART = /^(?:session\/)?part\/(?:ses_[^/]+\/)?(msg_[^/]+)\/prt_[^/]*\.json$/;
 const AT_ONCE = 50; // messages that are read at a time
-const LEFT_OUT = "{}"; // stands where a damaged piece was: the reading notes it
+const LEFT_OUT = "{}"; // in place of a damaged piece: the reading notes it
 
 // Files with their paths: those outside of a storage folder as they are, one for each session in it, and the pieces
 // of no session. What else such a folder holds is nothing of a session.
@@ -38,7 +38,7 @@ function session(item, id, pieces) {
   return { file: { name: item.file.name, size }, path: item.path, gather: (options) => gather(item, messages, options) };
 }
 
-// `leave` is told of each damaged piece that was left out; without it such a piece is an error.
+// `leave` is called with each damaged piece that was left out; without it such a piece is an error.
 async function gather(item, messages, { signal, read, leave }) {
   const value = (piece) => json(piece, leave).finally(() => read(piece.file.size));
   const whole = async ({ message, parts }) => {
@@ -54,7 +54,7 @@ async function gather(item, messages, { signal, read, leave }) {
   return new File([...text, "]}"], item.file.name);
 }
 
-// The JSON value of a piece, as it stands; the server checks the rest.
+// The JSON value of a piece, unchanged; the server checks the rest.
 async function json(piece, leave) {
   const name = piece.path.split("/").slice(-2).join("/");
   let bytes;

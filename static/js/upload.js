@@ -55,19 +55,19 @@ function unit(item) {
   return (item.path || item.file.name).replace(/-(wal|shm)$/, "");
 }
 
-// The form of a request. A session that lies in many files is put together now; `told` gets what went wrong with it.
-async function form_of(files, mode, told, signal, read) {
+// The form of a request. A session that lies in many files is put together now; `outcome` gets what went wrong with it.
+async function form_of(files, mode, outcome, signal, read) {
   const data = new FormData(form);
   data.delete("file");
   if (files.length) data.delete("text");
   if (mode) data.set("mode", mode);
-  const leave = data.get("mode") === "lenient" && ((name) => told.aside.push({ name, reason: DAMAGED }));
+  const leave = data.get("mode") === "lenient" && ((name) => outcome.aside.push({ name, reason: DAMAGED }));
   for (const { file, path, gather } of files) {
     try {
       data.append("file", gather ? await gather({ signal, read, leave }) : file, file.name);
       data.append("path", gather ? "" : path); // a session that is known as one is not a file that merely lies in a folder
     } catch (error) {
-      if (!signal.aborted) told.imports.push({ name: file.name, state: "failed", error: error.message, mendable: true });
+      if (!signal.aborted) outcome.imports.push({ name: file.name, state: "failed", error: error.message, mendable: true });
     }
   }
   return data;
@@ -88,12 +88,12 @@ async function send(files, mode, loose = [], earlier = { notices: [], imports: [
   able(false);
   say(line, bar, stop, ...earlier.notices);
   const total = files.reduce((sum, { file, gather }) => sum + file.size * (gather ? 2 : 1), 0) || 1; // read, then sent
-  const told = { imports: [], aside: loose.map(({ file }) => ({ name: file.name, reason: LOOSE })), refused: [] };
+  const outcome = { imports: [], aside: loose.map(({ file }) => ({ name: file.name, reason: LOOSE })), refused: [] };
   let done = 0;
   const reach = (bytes) => { bar.value = Math.min(1, (done + bytes) / total); };
   const read = (bytes) => { done += bytes; reach(0); };
   for (const batch of files.length ? batches(files) : [[]]) {
-    const data = await form_of(batch, mode, told, control.signal, read);
+    const data = await form_of(batch, mode, outcome, control.signal, read);
     if (control.signal.aborted) break;
     const answer = batch.length && !data.has("file") ? {} : await post(data, control.signal, reach, () => {
       if (files.length < 2) { line.textContent = `Reading ${title} …`; bar.removeAttribute("value"); }
@@ -101,22 +101,22 @@ async function send(files, mode, loose = [], earlier = { notices: [], imports: [
     if (control.signal.aborted) break;
     done += batch.reduce((sum, item) => sum + item.file.size, 0);
     if (files.length > 1) line.textContent = `Sending ${title} … ${Math.round(100 * done / total)} %`;
-    told.imports.push(...answer.imports ?? []);
-    told.aside.push(...answer.aside ?? []);
-    if (answer.error) told.refused.push(answer.error);
+    outcome.imports.push(...answer.imports ?? []);
+    outcome.aside.push(...answer.aside ?? []);
+    if (answer.error) outcome.refused.push(answer.error);
   }
-  if (told.aside.length || told.refused.length || files.some((item) => item.path) || told.imports.length > files.length) {
+  if (outcome.aside.length || outcome.refused.length || files.some((item) => item.path) || outcome.imports.length > files.length) {
     line.textContent = `Reading ${title} …`;
     bar.removeAttribute("value");
-    await ended(told, control.signal);
+    await ended(outcome, control.signal);
   }
   able(true);
   if (control.signal.aborted) {
-    const known = [...earlier.imports, ...told.imports];
+    const known = [...earlier.imports, ...outcome.imports];
     say(...earlier.notices, ...known.length ? [link(known)] : []);
     return;
   }
-  show(told, files, earlier);
+  show(outcome, files, earlier);
 }
 
 function sendAll(found) {
@@ -152,10 +152,10 @@ function underWay(item) {
 
 // Until each import has ended, or a minute is over: only then is it known what in a folder is not a session. An archive that
 // has been unpacked gives way to its files.
-async function ended(told, signal) {
+async function ended(outcome, signal) {
   const end = Date.now() + WAIT_FOR_ALL;
-  for (let index = 0; index < told.imports.length; index += 1) {
-    const item = told.imports[index];
+  for (let index = 0; index < outcome.imports.length; index += 1) {
+    const item = outcome.imports[index];
     while (underWay(item) && !signal.aborted && Date.now() < end) {
       const address = new URL("status", new URL(item.report, location.href));
       const answer = await fetch(address, { headers: { Accept: "application/json" }, signal }).catch(() => null);
@@ -163,19 +163,19 @@ async function ended(told, signal) {
       if (underWay(item)) await new Promise((resolve) => { setTimeout(resolve, ASK_EVERY); });
     }
     if (item.members?.imports.length) {
-      told.aside.push(...item.members.aside);
-      told.imports.splice(index, 1, ...item.members.imports);
+      outcome.aside.push(...item.members.aside);
+      outcome.imports.splice(index, 1, ...item.members.imports);
       index -= 1;
     }
   }
 }
 
-function show(told, files, earlier) {
-  const failed = told.imports.filter((item) => item.state === "failed" && !item.aside);
+function show(outcome, files, earlier) {
+  const failed = outcome.imports.filter((item) => item.state === "failed" && !item.aside);
   const good = earlier.imports;
-  good.push(...told.imports.filter((item) => item.state !== "failed"));
-  const aside = [...told.aside, ...told.imports.filter((item) => item.aside).map((item) => ({ name: item.name, reason: "not a session in a supported format" }))];
-  const wrong = [...told.refused.map(refusal), ...failed.map((item) => failure(item, files, good)), ...earlier.notices];
+  good.push(...outcome.imports.filter((item) => item.state !== "failed"));
+  const aside = [...outcome.aside, ...outcome.imports.filter((item) => item.aside).map((item) => ({ name: item.name, reason: "not a session in a supported format" }))];
+  const wrong = [...outcome.refused.map(refusal), ...failed.map((item) => failure(item, files, good)), ...earlier.notices];
   if (!wrong.length && !aside.length && good.length) {
     location.assign(good.length === 1 ? good[0].url : LIST);
   } else {

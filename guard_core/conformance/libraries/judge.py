@@ -61,7 +61,7 @@ OF_INSTRUCTIONS = {
 }
 MARKER = re.compile(r"\[m(\d{1,9})\]")  # what a scripted text begins with
 SCRIPTED_ERROR = "scripted summariser failure"  # ours, as long as the error of the scripts
-_NONE: dict[str, Any] = {SWITCH: False, TEXT: ""}  # what none is where it is not a number, by the kind of setting
+_NONE: dict[str, Any] = {SWITCH: False, TEXT: ""}  # of a setting that is not set, by its kind; None for a number
 T = TypeVar("T")
 # The counts of the messages of each conversation, which many runs have: by its name and the indices of those messages.
 Counters = dict[tuple[str, tuple[int, ...]], EventCounter]
@@ -145,7 +145,7 @@ class RunJudge:
                 return
             if self._asks_again(row, views[row]):
                 return
-            if raised:  # the list stays as it was, and a script may go on with it
+            if raised:  # the list stays as it was, and a script may continue with it
                 continue
             self._counts(at, step, recorded)
             self._view(at, views[row], self.trace.view(step, self.scripted.session.calls[step].at))

@@ -333,7 +333,7 @@ def _first_older(ledger: Ledger, rule: GroupSummaries, count: int, groups: Group
     behind it and it holds more than the summariser can be given."""
     if count - sum(groups.sizes[group] for group in groups.plain) < rule.target:
         return None
-    older = groups.plain[:-1]  # the last one may go on
+    older = groups.plain[:-1]  # the last one may grow
     chosen = _fitting_groups(ledger, groups, older, rule)
     return chosen if chosen and chosen[-1] < older[-1] else None
 

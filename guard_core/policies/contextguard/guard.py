@@ -82,7 +82,7 @@ class GuardStrategy:
     # What is sent where nothing is compacted
 
     def head(self, ledger: Ledger, memory: GuardMemory, user_event: int) -> Head:
-        """The summary in place of what it stands for; nothing where there is none or the user's text looks like one."""
+        """The summary in place of what it summarises; nothing where there is none or the user's text looks like one."""
         if not memory.summary_bytes or self._looks_summarised(ledger):
             return Head((), 0)
         view: tuple[Synthetic, ...] = (summary_message(memory.summary, self.settings.marker_dash),)

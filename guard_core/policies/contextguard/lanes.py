@@ -183,7 +183,7 @@ class Lanes:
             block = int(np.clip(advanced * 5 // 4, SMALLEST_BLOCK, LARGEST_BLOCK))
 
     def _until_first(self) -> Ints:
-        """All lanes up to and with their first compaction; the lanes that go on after it."""
+        """All lanes up to and with their first compaction; the lanes that continue after it."""
         steps = len(self.base)
         fires = np.full(len(self.settings), steps, dtype=np.int64)
         real = np.append(0, np.where(self.last_reported >= 0, self.whole[self.last_reported], 0)[:-1])
@@ -237,7 +237,7 @@ class Lanes:
         return lanes[steps + 1 < len(self.base)]
 
     def _summaries(self, lanes: Ints, steps: Ints) -> Floats:
-        """The size of the last pass's summary; passes go on while raw tokens are over the threshold."""
+        """The size of the last pass's summary; passes are repeated while raw tokens are over the threshold."""
         size = np.zeros(len(lanes))
         going = np.ones(len(lanes), dtype=np.bool_)
         for number in range(int(self.passes[lanes].max())):
@@ -295,7 +295,7 @@ class Lanes:
         self.peak[lanes] = np.maximum(self.peak[lanes], tokens)
 
     def _look_ahead(self, lanes: Ints, block: int) -> tuple[Ints, int]:
-        """Up to `block` steps and a due compaction in every lane; the lanes that go on and the mean advance."""
+        """Up to `block` steps and a due compaction in every lane; the lanes that continue and the mean advance."""
         steps = len(self.base)
         start = self.step[lanes]
         index = start[:, None] + np.arange(block)

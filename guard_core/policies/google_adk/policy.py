@@ -286,7 +286,7 @@ def new_turns(sizes: Sizes) -> Ints:
     """Turns that ended after the newest summary."""
     ledger, end = sizes.ledger, sizes.state.last_end
     prefix = ledger.prefix_by("adk turns", _is_turn_start)
-    # a turn that began before the end of the newest summary and goes on after it is new, too
+    # a turn that began before the end of the newest summary and continues after it is new, too
     new = prefix[sizes.at] - prefix.item(min(end, ledger.event_count))
     if _goes_on(ledger, sizes.state):
         new = new + (sizes.at > end)
@@ -294,7 +294,7 @@ def new_turns(sizes: Sizes) -> Ints:
 
 
 def _goes_on(ledger: Ledger, state: AdkMemory) -> bool:
-    """Does a turn go on behind the newest summary, or leave an error there, which counts as a turn of its own."""
+    """Does a turn continue behind the newest summary, or leave an error there, which counts as a turn of its own."""
     end = state.last_end
     return end < ledger.event_count and (not _is_turn_start(ledger).item(end) or _leaves_error(ledger, state))
 

@@ -1,4 +1,4 @@
-"""The line that stands for an old tool result in Hermes 0.19.0: what was called, and how much it gave.
+"""The line that replaces an old tool result in Hermes 0.19.0: what was called, and how much it gave.
 
 Source: hermes-agent 0.19.0, `agent/context_compressor.py`, and scripted runs of it. A tool without a line of its own is
 described by its first two arguments.

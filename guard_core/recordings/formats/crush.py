@@ -12,7 +12,7 @@ carry none, but where a version wrote them beside the end of an answer (`prompt_
 included).
 `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
 `is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Where it came
-within a turn, Crush goes on by itself with the user's request in a sentence of its own (`agent.go`): such a message
+within a turn, Crush continues by itself with the user's request in a sentence of its own (`agent.go`): such a message
 belongs to the compaction, which was automatic. Of others the database does not say who asked. Sessions with
 a `parent_session_id` are sub-agents and titles, sessions of their own. Facts count message rows, ids of calls and
 results, and summaries.
@@ -53,8 +53,8 @@ from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
-# How the message begins with which Crush goes on after an automatic summary: `agent.go`, of a full window ("it got too
-# long") and of a refused request ("it exceeded the context window").
+# How the message begins with which Crush continues after an automatic summary: `agent.go`, of a full window ("it got
+# too long") and of a refused request ("it exceeded the context window").
 _CONTINUES = "The previous session was interrupted because it "
 NOT_SENT = frozenset({"finish"})  # parts that only say how a message ended
 _ZSTD = b"\x28\xb5\x2f\xfd"  # how a zstd frame begins (RFC 8878, 3.1.1)

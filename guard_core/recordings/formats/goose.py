@@ -217,7 +217,7 @@ class _SessionReader:
             log.events[-1] = replace(log.events[-1], parts=(*log.events[-1].parts, *event.parts))
 
     def _compacted(self, summary: Event, request: Event, line: int | None) -> None:
-        """A summary and the text that asks to go on took the place of all before them."""
+        """A summary and the text that asks to continue took the place of all before them."""
         self._facts.compaction()
         inserted = (replace(summary, meta=True), replace(request, meta=True))
         text = "".join(part.text for part in summary.parts if isinstance(part, TextPart))

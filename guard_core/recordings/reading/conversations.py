@@ -214,7 +214,7 @@ def _before(threads: list[Thread], requests: list[Request], keys: list[list[byte
 
 
 def _goes_on(thread: Thread, threads: list[Thread], request: Request) -> bool:
-    """Does a request go on from a summary of a conversation: the answer to its last call, or to a call beside it; or
+    """Does a request continue from a summary of a conversation: the answer to its last call, or to a call beside it; or
     one of the same setup that follows the refusal of its last request."""
     if len(thread.calls) >= FEWEST_CALLS and thread.answers_last(request):
         return True

@@ -38,7 +38,7 @@ class Copies:
                 self._stop = self._end = offset + size
                 if size < end - self._first:
                     self._end = end
-                else:  # what follows may go on from this one
+                else:  # what follows may continue this one
                     self._first = offset
                 return True
             self._tries -= 1

@@ -105,7 +105,7 @@ def media(mime: str, data: str) -> MediaPart:
 
 
 def base64_size(data: str) -> int:
-    """Bytes after decoding base64, reckoned from its length."""
+    """Bytes after decoding base64, computed from its length."""
     return max(0, len(data) * 3 // 4 - data[-2:].count("="))
 
 

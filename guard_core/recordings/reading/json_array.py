@@ -61,13 +61,13 @@ class _Window:
                 return self._bytes[self._at : self._at + 1]
 
     def take(self) -> bytes:
-        """The same, and go on behind it."""
+        """The same, and move behind it."""
         character = self.peek()
         self._at += len(character)
         return character
 
     def value(self) -> tuple[int, bytes]:
-        """The offset and the bytes of the next value; go on behind it."""
+        """The offset and the bytes of the next value; move behind it."""
         self.peek()
         while (end := _end_of(self._bytes, self._at)) is None:
             if not self._grow():
@@ -76,7 +76,7 @@ class _Window:
         return self._offset + start, self._bytes[start:end].rstrip(_BLANK)
 
     def _grow(self) -> bool:
-        """Let go of what is behind, and read on: as much as there is, since a long value is looked at again."""
+        """Drop what is behind, and read more: as much as there is, since a long value is looked at again."""
         rest = self._bytes[self._at :]
         more = self._stream.read(max(self._size, len(rest)))
         self._bytes, self._offset, self._at = rest + more, self._offset + self._at, 0

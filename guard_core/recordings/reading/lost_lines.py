@@ -49,7 +49,7 @@ def skipped_words(numbers: Sequence[int]) -> tuple[str, ...]:
 
 def skipped_in_turns(steps: Sequence[NumberedStep]) -> tuple[str, ...]:
     """The note of a session whose steps are numbered anew in each turn and skip some, at the beginning of a turn, too;
-    none where they skip none. A number that comes again is another attempt."""
+    none where they skip none. A number that is repeated is another attempt."""
     gaps = []
     for before, step in pairwise((None, *steps)):
         assert step is not None

@@ -14,7 +14,7 @@ _HEADED = re.compile(r"\W*(?:\w+ )?summary\b", re.IGNORECASE)
 
 
 def summary_behind(system: System, earlier: Iterable[System]) -> tuple[System, Event] | None:
-    """The prompt that an earlier request had and the summary that stands behind it, as a message; None where there is
+    """The prompt that an earlier request had and the summary that follows it, as a message; None where there is
     none. Such a prompt may be missing: then the summary is all there is."""
     for known in earlier:
         rest = _behind(system or (), known or ())

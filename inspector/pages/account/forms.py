@@ -16,7 +16,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]*")
 
 
 class SignInForm(AuthenticationForm):
-    """Name and password. Every refusal has the same words, so that nobody learns which names exist."""
+    """Name and password. Every refusal has the same words, so that no answer reveals which names exist."""
 
     error_messages = {
         "invalid_login": "The name or the password is wrong.",

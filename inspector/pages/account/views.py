@@ -143,7 +143,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 def _account(request: HttpRequest, status: int = 200, **forms: Any) -> HttpResponse:
-    me: Account = request.user  # type: ignore[assignment]  # the gate has let nobody else in
+    me: Account = request.user  # type: ignore[assignment]  # the gate lets no one else in
     context = {
         "memberships": memberships.of_account(me),
         "has_password": me.has_usable_password(),

@@ -142,7 +142,7 @@ def remove(comment: Comment) -> None:
 
 
 def resolve(thread: Comment, by: str, *, is_resolved: bool) -> None:
-    """Call a thread resolved, or open again. One that is so already stays as it is, with who resolved it and when."""
+    """Mark a thread as resolved or as open. One that is so already stays as it is, with who resolved it and when."""
     if (thread.resolved is not None) is is_resolved:
         return
     thread.resolved = timezone.now() if is_resolved else None

@@ -59,13 +59,13 @@ def price_of(analysis: Analysis, item: PageCompaction, step_url: Callable[[int],
 
 
 def _is_unknown(analysis: Analysis, item: PageCompaction) -> bool:
-    """Was there a call after a recorded compaction of which it is not known what it saved."""
+    """Is there a call after a recorded compaction, while what this saved is not known."""
     counted = analysis.facts.counts.compactions[item.index]
     return counted.step >= 0 and analysis.facts.is_price_unknown(counted)
 
 
 def _has_price_of(analysis: Analysis, price: Payback, item: PageCompaction) -> bool:
-    """Is this the price of a compaction, too, that another one followed before any call."""
+    """Does the price include a compaction that another one followed before any call."""
     if item.recorded:
         return item.index in _replaced(analysis, price.index)
     return price.index > item.index and price.step == item.step

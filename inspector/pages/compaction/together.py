@@ -1,4 +1,4 @@
-"""Two to four compactions beside one another: what each removed, kept and inserted, its price, and what instructions
+"""Two to four compactions compared: what each removed, kept and inserted, its price, and what instructions
 became of it. On a page, as a file, and as a report to share."""
 
 from __future__ import annotations

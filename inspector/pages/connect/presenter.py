@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ADDRESS = "http://127.0.0.1:8000"  # as in the lines below
-KEY = "ci_…"  # stands for a key of team mode
+KEY = "ci_…"  # in place of a key of team mode
 
 LOOP = """from guard_core import Guard, Recorder
 from guard_core.streaming import Client

@@ -29,7 +29,7 @@ MAX_LISTED = 100  # sessions named on the report page; its script shows the othe
 
 @require_safe
 def detail(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The page of one import. A clean import of one session goes on to it, unless the report was asked for."""
+    """The page of one import. A clean import of one session redirects to it, unless the report was asked for."""
     job = _job(request, pk)
     if "report" not in request.GET and (session := only_session_of(job)):
         return redirect(session)

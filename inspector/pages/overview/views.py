@@ -152,7 +152,7 @@ def _facts(page: Frame) -> dict[str, Any]:
 
 
 def in_use(page: Frame) -> dict[str, str]:
-    """The values that stand where nothing was typed, for the form's placeholders."""
+    """The values that apply where nothing was typed, for the form's placeholders."""
     settings = page.analysis.replayed.settings
     kind = page.choice.kind
     shown = {item.key: plain(settings[item.name]) for item in kind.settings if item.name in settings}

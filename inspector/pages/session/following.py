@@ -25,13 +25,13 @@ from inspector.storage.byte_cache import ByteCache
 
 SECONDS = 1.0  # for which it is kept: viewers of a growing session ask within one pause between two steps of each other
 CACHE_BYTES = 4_000_000  # about 50 of them
-# They stand where each viewer gets what is its own. No text of a session holds them.
+# They mark where each viewer gets what is its own. No text of a session holds them.
 TOKEN, COMMENTS = (f"[{secrets.token_hex()}]" for _ in range(2))
 
 
 @dataclass(frozen=True)
 class SharedHtml:
-    """HTML, and what of it is made for each viewer, by what stands in its place."""
+    """HTML, and what of it is made for each viewer, by what marks its place."""
 
     html: str
     own: dict[str, Callable[[HttpRequest], str]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def followed(
 
 
 def rendered(template: str, context: dict[str, object], request: HttpRequest) -> str:
-    """The HTML of a template, in which TOKEN stands for the token of whoever gets it."""
+    """The HTML of a template, in which TOKEN marks the token of whoever gets it."""
     return render_to_string(template, {**context, "csrf_token": TOKEN}, request)
 
 

@@ -40,7 +40,7 @@ def markdown_piece(text: str, start: int) -> MarkdownPiece:
     ends = _block_ends(tokens, whole)
     fitting = [(index, stop) for index, stop, tags in ends if tags <= MOST_TAGS]
     if not is_last and len(fitting) == len(ends) > 1:
-        fitting.pop()  # the last block may go on in the next piece
+        fitting.pop()  # the last block may continue in the next piece
     if not fitting and whole:
         return MarkdownPiece(_element("pre", escape(visible(whole))), None if is_last else start + len(whole))
     index, stop = fitting[-1] if fitting else (0, 0)

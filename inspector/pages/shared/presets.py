@@ -1,4 +1,4 @@
-"""Presets as any page reads them: what each stands for by now, and what of it is left out."""
+"""Presets as any page reads them: what each selects by now, and what of it is left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = saved_queries.Words("preset", "Presets", "A project has", "Save these se
 
 
 class Offer(NamedTuple):
-    """A preset and what it stands for; `choice` is None where its policy is gone, `note` says what is left out."""
+    """A preset and what it selects; `choice` is None where its policy is gone, `note` says what is left out."""
 
     row: Preset
     choice: Choice | None

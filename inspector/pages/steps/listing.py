@@ -39,7 +39,7 @@ def _filter_steps(page: Frame) -> dict[str, Ints]:
 
 
 def _filtered(page: Frame) -> tuple[str, Ints]:
-    """The filter of the address and its steps; "" and all steps where there is none, or it leaves none."""
+    """The filter of the address and its steps; "" and all steps where there is no filter, or no step passes it."""
     name = page.request.GET.get("list", "")
     steps = _filter_steps(page).get(name) if name else None
     return ("", np.arange(page.count)) if steps is None else (name, steps)

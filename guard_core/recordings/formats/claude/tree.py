@@ -160,7 +160,7 @@ def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: 
 
 
 class _Above:
-    """What stands above single lines of a file."""
+    """What is above single lines of a file."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes

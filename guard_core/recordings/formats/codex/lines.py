@@ -72,7 +72,7 @@ class _Copies:
     def __init__(self) -> None:
         self._name = ""  # the session in the first header
         self._known = array("q")  # hashes of the lines that are no copies
-        self._places: dict[int, list[int]] = {}  # of these, since a header came again
+        self._places: dict[int, list[int]] = {}  # of these, since the last repeated header
         self._next = 0  # in `_known`, of the copy
 
     def have(self, line: Line) -> bool:

@@ -443,7 +443,7 @@ def _message_parts(message: JSON, role: str) -> tuple[Part, ...]:
 
 
 def _summary(record: JSON) -> tuple[str, bool]:
-    """The text that stands for the compacted messages, and whether the record has one."""
+    """The text that replaces the compacted messages, and whether the record has one."""
     message = fields.mapping(record, "summary")
     text = fields.text(record, "contextSummary") or fields.text(record, "summary")
     return text or fields.plain_text(message.get("content")), bool(text or message)
