@@ -38,7 +38,7 @@ class Rates(NamedTuple):
     """The prices of one model: what a prompt token costs that the cache neither gave nor took (`plain`), one that was
     read from the cache, one that was written to it, and an output token. Each as steps by prompt size, lowest first.
 
-    `has_reads`, `has_writes`: does the table price these apart; where it does not, they cost as much as plain ones.
+    `has_writes`: does the table price written tokens apart. What it does not price apart costs as much as plain tokens.
     `note` says which row of the table this is.
     """
 
@@ -46,7 +46,6 @@ class Rates(NamedTuple):
     read: tuple[Rate, ...]
     written: tuple[Rate, ...]
     output: tuple[Rate, ...]
-    has_reads: bool
     has_writes: bool
     note: str
 
@@ -96,7 +95,7 @@ def _rates(row: PriceRow, prices: ModelPrice) -> Rates | None:
     if plain is None or output is None:
         return None
     read, written = _steps(prices, "cache_read_mtok"), _steps(prices, "cache_write_mtok")
-    return Rates(plain, read or plain, written or plain, output, read is not None, written is not None, row.note)
+    return Rates(plain, read or plain, written or plain, output, written is not None, row.note)
 
 
 def _steps(prices: ModelPrice, name: str) -> tuple[Rate, ...] | None:
