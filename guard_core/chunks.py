@@ -18,21 +18,14 @@ import msgspec
 import numpy as np
 
 from guard_core.columns import Packed, join_columns, pack_columns, replaced, rows_of, unpack_columns
+from guard_core.compaction_bases import CompactionBase, base_of
 from guard_core.costs import EVENT_COLUMNS, IN_PAIR, PART_COLUMNS, CounterState, EventCounter
 from guard_core.errors import GuardError
 from guard_core.events import Event
-from guard_core.ledger import (
-    CALL_COLUMNS,
-    LEDGER_VERSION,
-    CompactionBase,
-    Fixed,
-    Ledger,
-    base_of,
-    call_columns,
-    fixed_of,
-)
+from guard_core.ledger import LEDGER_VERSION, Fixed, Ledger, fixed_of
 from guard_core.packing import decode, decode_version, encode
 from guard_core.sessions import ModelCall, RecordedCompaction, Session
+from guard_core.step_columns import CALL_COLUMNS, call_columns
 
 # Rows of a full chunk; the state of a stored ledger says which it was stored with. Measured on a session of 50,000
 # calls with tools: 77 chunks, of which one of events has up to 23 kB compressed; half of one is rewritten on average.

@@ -18,10 +18,11 @@ import numpy as np
 
 from guard_core import __version__
 from guard_core.estimation.usage import AttributedUsage, RatioUsage, Usage
-from guard_core.ledger import CALL_COLUMNS, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.packing import encode
 from guard_core.policies.base import Policy
 from guard_core.replay import AssumedUsage, assumed_usage, replay, request_bytes, settings_of
+from guard_core.step_columns import CALL_COLUMNS
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace

@@ -6,17 +6,17 @@ or a chart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from zlib import crc32
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.columns import Packed, pack_columns, replaced, unpack_columns
+from guard_core.compaction_bases import CompactionBase, base_of
 from guard_core.costs import (
     EVENT_COLUMNS,
     HAS_RESULT,
@@ -30,29 +30,13 @@ from guard_core.costs import (
 from guard_core.events import part_text
 from guard_core.forms import Form, get_form
 from guard_core.packing import decode_version, encode
-from guard_core.sessions import ModelCall, RecordedCompaction, Session
+from guard_core.sessions import Session
+from guard_core.step_columns import STEP_COLUMNS, call_columns, step_columns
 from guard_core.tokens.heuristic import parts_costs, tool_definition_tokens
-from guard_core.triggers import RESUME
 from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
 
 Ints = NDArray[np.int64]
 
-STEP_COLUMNS = (
-    "at",  # events in the log when the request was built
-    "response",  # index of the answering event, -1: none
-    "prompt_tokens",  # reported by the provider, -1: not reported
-    "cached_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "epoch",  # index of the recorded compaction whose base this call was built on, -1: none yet
-    "user_event",  # index of the event that began the user turn this call belongs to, -1: none
-    "turn",  # number of that turn, from 0; -1 before the first
-    "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
-)
-
-EDIT = "edit"  # the kind of a compaction that only cleared or repeated old content
-SEALED = "opaque"  # the kind of a compaction whose result is encrypted, or not in the file
-EMPTY = "empty"  # the kind of one whose summary has no text, whatever is written around it
 MOST_FORMS = 16  # ours: forms with columns of their own; a log has about ten columns of each
 MOST_FORMED = 4  # ours: forms whose columns of parts, from which the others are made, are remembered
 MOST_ALONE = 1_024  # ours: ledgers of single events that are remembered, some kilobytes each
@@ -60,7 +44,6 @@ FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost ab
 EACH = "each in its own"  # what a ledger of events that each have a form of their own calls these
 MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
 LEDGER_VERSION = 12  # of the stored bytes; raise it when a column is added or changes its meaning
-CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -98,57 +81,6 @@ def fixed_of(session: Session) -> Fixed:
 
 
 _SCALARS = Fixed.__struct_fields__
-
-
-class CompactionBase(msgspec.Struct, frozen=True):
-    """The view right after a recorded compaction, and the cost columns of the messages it inserted. `digests` are
-    checksums of their parts, by which a repeated message is known."""
-
-    at: int
-    view: View
-    costs: dict[str, tuple[int, ...]]
-    kind: str = ""  # as RecordedCompaction has it, like the trigger
-    trigger: str = ""
-    tokens_before: int = -1  # the recorder's own figures, -1: none
-    tokens_after: int = -1
-    restored_tokens: int = -1  # lexical tokens of files attached again that are not in the recording, -1: not known
-    digests: tuple[int, ...] = ()
-
-    @property
-    def is_edit(self) -> bool:
-        """Was old content only cleared or repeated (a pruned result, a resumed history): no compaction of its own.
-
-        A recorder that gives the tokens before it meant it as a compaction.
-        """
-        return self.kind == EDIT and self.tokens_before <= 0
-
-    @property
-    def is_sealed(self) -> bool:
-        """Is its summary encrypted, or not in the file: the costs of its messages lack it. A message that has readable
-        words as well is an answer that was kept, with its signed reasoning."""
-        sealed, readable = self.costs.get("opaque_bytes", ()), self.costs["bytes"]
-        return self.kind == SEALED or any(map(lambda own, words: own and not words, sealed, readable))
-
-    @property
-    def is_empty(self) -> bool:
-        """Has its summary no text: the recorder says so, or none of its messages has any."""
-        sizes = self.costs["bytes"]
-        return self.kind == EMPTY or (self.kind.startswith("summary") and bool(sizes) and not sum(sizes))
-
-    @property
-    def removes_nothing(self) -> bool:
-        """Does the file not hold what it took away: its view still has the whole log before it."""
-        covered = 0
-        for start, stop in sorted((part.start, part.stop) for part in self.view if isinstance(part, Span)):
-            if start > covered:
-                break
-            covered = max(covered, stop)
-        return covered >= self.at
-
-    @property
-    def is_resume(self) -> bool:
-        """Did a resumed session load its history again: nothing was compacted, though messages may be repeated."""
-        return self.is_edit and self.trigger == RESUME
 
 
 class _StoredLedger(msgspec.Struct, frozen=True):
@@ -421,8 +353,7 @@ class Ledger:
 
     def forget(self) -> None:
         """Drop everything that policies and forms derived from the columns; it is computed again when it is needed. Not
-        while
-        another thread reads this ledger."""
+        while another thread reads this ledger."""
         self.forget_forms()
         for known in (self._prefixes, self._formed, self.derived, self._alone):
             known.clear()
@@ -600,7 +531,7 @@ class Ledger:
         """The ledger of columns that were counted: EVENT_COLUMNS without IN_PAIR, PART_COLUMNS, CALL_COLUMNS."""
         inside = np.where(_inside_pairs(parts, len(events["flags"])), IN_PAIR, 0)
         events = replaced(events, flags=events["flags"] | inside)
-        steps = _step_columns(calls, events, bases)
+        steps = step_columns(calls, events, bases)
         return cls(events, steps, parts, bases, **msgspec.structs.asdict(fixed), models=models, counter=counter)
 
     @property
@@ -643,44 +574,3 @@ def _inside_pairs(parts: dict[str, Ints], events: int) -> NDArray[np.bool_]:
 def synthetic_columns(size: int) -> dict[str, int]:
     """The cost of a synthetic message of one text part of `size` UTF-8 bytes; characters are taken as bytes."""
     return {"text_tokens": size // 4, "chars": size, "bytes": size}
-
-
-def base_of(compaction: RecordedCompaction) -> CompactionBase:
-    """A recorded compaction with the costs of the messages it inserted."""
-    rows = [event_columns(message) for message in compaction.messages]
-    costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
-    numbers = (compaction.tokens_before, compaction.tokens_after, compaction.restored_tokens)
-    before, after, restored = (-1 if number is None else number for number in numbers)
-    digests = tuple(crc32(repr((item.role, item.parts)).encode()) for item in compaction.messages)
-    kind, trigger = compaction.kind, compaction.trigger
-    return CompactionBase(compaction.at, compaction.base, costs, kind, trigger, before, after, restored, digests)
-
-
-def call_columns(calls: Sequence[ModelCall], models: dict[str, int]) -> dict[str, Ints]:
-    """The columns of CALL_COLUMNS. `models` numbers the models known so far; new ones are added to it."""
-    for call in calls:
-        if call.model:
-            models.setdefault(call.model, len(models))
-
-    def column(name: str) -> Ints:
-        values = [getattr(call, name) for call in calls]
-        return np.array([-1 if value is None else value for value in values], dtype=np.int64)
-
-    columns = {name: column(name) for name in CALL_COLUMNS[:-1]}
-    return {**columns, "model": np.array([models.get(call.model, -1) for call in calls], dtype=np.int64)}
-
-
-def _step_columns(
-    calls: dict[str, Ints], events: dict[str, Ints], bases: tuple[CompactionBase, ...]
-) -> dict[str, Ints]:
-    """The columns of STEP_COLUMNS: those of the calls, and what follows from the log and the recorded compactions."""
-    starts = np.flatnonzero(events["flags"] & STARTS_TURN)
-    boundaries = np.array([base.at for base in bases], dtype=np.int64)
-    turn = np.searchsorted(starts, calls["at"], side="left") - 1
-    columns = {
-        **calls,
-        "epoch": np.searchsorted(boundaries, calls["at"], side="right") - 1,
-        "user_event": np.concatenate([np.array([-1], dtype=np.int64), starts])[turn + 1],
-        "turn": turn,
-    }
-    return {name: columns[name] for name in STEP_COLUMNS}

@@ -11,9 +11,10 @@ import numpy as np
 from guard_core.conformance.compare import ConformanceVerdict, FigureComparison
 from guard_core.conformance.vectors import Constants, SingleshotFile, SingleshotRow, VectorError, convert, parse
 from guard_core.costs import EVENT_COLUMNS, HAS_CALL, HAS_MEDIA, HAS_RESULT, HAS_TEXT, MODEL, USER
-from guard_core.ledger import STEP_COLUMNS, Ledger
+from guard_core.ledger import Ledger
 from guard_core.policies import Policy, get_policy
 from guard_core.replay import replay
+from guard_core.step_columns import STEP_COLUMNS
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.summaries.wrapper import wrapped_bytes
 from guard_core.trace import Pass

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from guard_core.compaction_bases import EDIT, SEALED
 from guard_core.estimation.attribution import Attribution
 from guard_core.estimation.baselines import continued, silent_truncations
 from guard_core.estimation.unrecorded import Unrecorded, unrecorded
-from guard_core.ledger import EDIT, SEALED, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.views import Span
 
 

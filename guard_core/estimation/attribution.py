@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from guard_core.columns import Packed, pack_columns, unpack_columns
+from guard_core.compaction_bases import CompactionBase
 from guard_core.costs import event_columns
 from guard_core.estimation.fitting import drift, drifted, measure, weighed
 from guard_core.estimation.intervals import EDIT_FLOOR, EDIT_SHARE, Intervals
@@ -36,7 +37,7 @@ from guard_core.estimation.ratios import (
 )
 from guard_core.estimation.sharing import ASSUMED, SESSION, SHARED, TOTAL, USUAL, share_out
 from guard_core.estimation.unrecorded import usual_overhead
-from guard_core.ledger import CompactionBase, Ints, Ledger, prefix_sums
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, has_beginning
 

@@ -14,7 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from guard_core.ledger import EDIT, SEALED, Ints, Ledger
+from guard_core.compaction_bases import EDIT, SEALED
+from guard_core.ledger import Ints, Ledger
 
 # Tokens by agent (format of the recording). Source: medians, rounded, over the first prompts after 21 compactions in 19
 # public recordings of Claude Code (9,700), and of 15 in 8 of Codex (sealed summaries are among them). The files of

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from guard_core import defaults
 from guard_core.columns import narrowed
+from guard_core.compaction_bases import CompactionBase
 from guard_core.costs import SYSTEM
 from guard_core.counts import CompactionCounts, CountedCompaction, RequestTokens, counted_compactions, requests_of
 from guard_core.estimation.attribution import Attribution, attribute
@@ -22,7 +23,7 @@ from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.findings.tasks import task_column
-from guard_core.ledger import CompactionBase, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.rules import Explanation, explain

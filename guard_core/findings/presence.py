@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.compaction_bases import CompactionBase
 from guard_core.counts import CountedCompaction, counted_compactions
 from guard_core.events import Event, TextPart, part_text
 from guard_core.facts.instructions import REQUEST, RULE, directs, kind_of, says_something, sentences
@@ -24,7 +25,7 @@ from guard_core.facts.todos import OpenTodo, all_todo_events, open_at
 from guard_core.facts.withdrawals import only_lifts, takes_back, withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
-from guard_core.ledger import CompactionBase, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.own_words import typed_parts
 from guard_core.quoting import asserts, letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session

@@ -9,10 +9,11 @@ from enum import StrEnum
 import msgspec
 import numpy as np
 
+from guard_core.compaction_bases import EDIT
 from guard_core.costs import HAS_RESULT, MODEL, STARTS_TURN
 from guard_core.counts import counted_compactions
 from guard_core.events import part_text, utf8_bytes
-from guard_core.ledger import EDIT, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.rules.base import Agent, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.views import JOINED, Rewritten, Span

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from guard_core.ledger import CompactionBase, Ints, Ledger
+from guard_core.compaction_bases import CompactionBase
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.kimi_code import (
     CHARS_PER_TOKEN,
     LEARNED_SHARE,

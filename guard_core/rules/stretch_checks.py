@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.agent_versions import numbers
+from guard_core.compaction_bases import EDIT
 from guard_core.counts import counted_compactions
 from guard_core.estimation.baselines import falls_at_other_models, silent_truncations
 from guard_core.estimation.recorder_figures import Unfit, unfit_figures
-from guard_core.ledger import EDIT, Ints, Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.rules import agreement
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch

@@ -6,8 +6,9 @@ import pytest
 
 from guard_core.costs import EVENT_COLUMNS, PACKED_ROWS, EventCounter, event_columns
 from guard_core.errors import GuardError
-from guard_core.ledger import LEDGER_VERSION, STEP_COLUMNS, Ledger
+from guard_core.ledger import LEDGER_VERSION, Ledger
 from guard_core.packing import encode
+from guard_core.step_columns import STEP_COLUMNS
 from tests.builders import user
 
 
