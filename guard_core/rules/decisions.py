@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import ExplainedCompaction
 from guard_core.rules.base import Moment, OwnRule
+from guard_core.rules.check_counts import CheckCounts
 from guard_core.rules.counters import COMPARED, LAST_PROMPT, PROMPT, UNKNOWN, RuleCounter, output_of
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.rules.registry import agent_of
-from guard_core.rules.stretch_checks import CheckCounts
 from guard_core.sessions import Provenance, Session
 from guard_core.trace import Term
 

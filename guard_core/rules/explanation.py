@@ -11,6 +11,7 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.agreement import Agreement, ExplainedCompaction, MissedCheck
 from guard_core.rules.base import OwnRule, Stretch
+from guard_core.rules.check_counts import CheckCounts
 from guard_core.rules.counters import TURN_END
 from guard_core.rules.evidence import StretchEvidence
 from guard_core.rules.inference import Interval
@@ -18,7 +19,7 @@ from guard_core.rules.kept import KeptMessages, kept_messages
 from guard_core.rules.learned import with_learned
 from guard_core.rules.registry import agent_of
 from guard_core.rules.settings import Typed, windows_by_model
-from guard_core.rules.stretch_checks import CheckCounts, StretchChecks, rows_of, settle_changes
+from guard_core.rules.stretch_checks import StretchChecks, rows_of, settle_changes
 from guard_core.rules.stretches import stretches_of
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.triggers import MANUAL

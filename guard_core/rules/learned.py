@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from guard_core.rules.base import Stretch
+from guard_core.rules.check_counts import CheckCounts
 from guard_core.rules.settings import Typed
-from guard_core.rules.stretch_checks import CheckCounts
 from guard_core.sessions import Sourced
 
 
