@@ -146,8 +146,7 @@ def test_a_sheet_of_the_report_has_the_compactions_of_the_other_places(places):
         assert row["step"] == ("" if item["step"] < 0 else str(item["step"] + 1))
 
 
-def test_the_sheet_of_policies_begins_with_the_figures_of_the_recording(client, bring, settings):
-    settings.PAGE_MILLISECONDS = 60_000  # all replays are made here, on a slow machine, too
+def test_the_sheet_of_policies_begins_with_the_figures_of_the_recording(client, bring):
     built = dict(recordings())["refused"]
     bring(native.write(built))
     (row,) = Session.objects.of(default_project())

@@ -31,8 +31,7 @@ WRONG = st.sampled_from(["", "null", "-1", "1e9", "\x00", "é", "true", "[]", "9
 
 
 @pytest.fixture
-def row(settings: Any) -> Session:
-    settings.PAGE_MILLISECONDS = 60_000  # every replay is computed here
+def row() -> Session:
     calls = (ModelCall(1, 1, prompt_tokens=9_000), ModelCall(3, 3, prompt_tokens=95_000))
     return stored(session(user("a"), model("b"), user("c"), model("d"), calls=calls, window=100_000))
 

@@ -22,8 +22,7 @@ LONG = "?policy=contextguard&window=20000&buffer=3000"
 
 
 @pytest.fixture
-def row(settings) -> Session:
-    settings.PAGE_MILLISECONDS = 60_000
+def row() -> Session:
     events = [item for n in range(30) for item in (user(f"{n} " + "x" * 4_000), model("y" * 400))]
     return stored(session(*events, title="first", model="gpt-4o", window=20_000))
 
@@ -61,8 +60,7 @@ def test_a_replay_is_the_one_that_pages_show_and_its_rows_are_its_columns(client
     assert [item["step"] for item in compactions["rows"]] == [item.step for item in trace.compactions[1:3]]
 
 
-def test_the_compactions_of_a_long_recording_are_read_without_their_views(client, bring, settings):
-    settings.PAGE_MILLISECONDS = 60_000
+def test_the_compactions_of_a_long_recording_are_read_without_their_views(client, bring):
     bring(native.write(big_session(60, 3)))
     row = Session.unscoped.get()
     query = "policy=agno-compress-tool-results&window=256"
