@@ -150,13 +150,14 @@ class StrandsManager(ListPolicy):
     def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         messages = request.messages
         if request.check.point is Point.ON_OVERFLOW:
-            state = _refused(request, state)
+            reduced = self.reduced(request, messages, state, refused=True)
+            is_same = not (reduced.passes or reduced.error)
+            state = _refused(request, reduced.state, REQUESTS - request.check.attempt if is_same else 1)
             if state.in_turn > MOST_REFUSALS:
                 return ListOutcome(request.view, state, error="maximum recursion depth exceeded")
-            reduced = self.reduced(request, messages, state, refused=True)
             if reduced.error:
-                return ListOutcome(request.view, reduced.state, error=reduced.error)
-            messages, state = messages_of(reduced.view), reduced.state
+                return ListOutcome(request.view, state, error=reduced.error)
+            messages = messages_of(reduced.view)
             counted = self.recounted(request, messages, state)
             done = reduced
         else:
@@ -206,11 +207,11 @@ class StrandsManager(ListPolicy):
         return counted.tokens + int(outputs_as_of(ledger, np.array([step]))[0])
 
 
-def _refused(request: ListRequest, state: Any) -> Any:
-    """The state after a refusal."""
+def _refused(request: ListRequest, state: Any, count: int) -> Any:
+    """The state after so many refusals: after one, or where the same list is sent again, after all of its step."""
     turn = int(request.ledger.steps["turn"][request.check.step])
-    in_turn = state.in_turn + 1 if state.turn == turn else 1
-    return msgspec.structs.replace(state, refusals=state.refusals + 1, in_turn=in_turn, turn=turn)
+    in_turn = state.in_turn + count if state.turn == turn else count
+    return msgspec.structs.replace(state, refusals=state.refusals + count, in_turn=in_turn, turn=turn)
 
 
 def is_pinned(group: MessageGroup, state: Any) -> bool:

@@ -118,6 +118,16 @@ def test_a_refused_request_has_the_oldest_results_cut_first():
     assert content == "y" * 200 + "...\n\n... [truncated: 3600 chars removed] ...\n\n..." + "y" * 200
 
 
+def test_refusals_of_a_list_that_cannot_shrink_are_all_calls_that_are_counted():
+    # 1.62.0: a pinned message alone is sent again without an error; the scripts refuse it 60 times and then take it
+    said = [Event(Role.USER, (TextPart("x" * 8_000),)), Event(Role.MODEL, (TextPart("y"),))]
+    said.append(Event(Role.USER, (TextPart("z"),)))
+    log = Session(tuple(said), (ModelCall(at=1), ModelCall(at=3)), usage_ratio=1.0)
+    trace, _ = replayed(log, "strands-sliding-window", window=1_000, window_size=0, pin_first=1, per_turn=3)
+    # the second step begins with call 62, before which nothing is checked: its message goes when that is refused
+    assert [record.point for record in trace.compactions] == ["at the end of a turn", "on an overflow"]
+
+
 def test_a_request_that_nothing_makes_small_enough_ends_the_run():
     trace, _ = replayed(turns(1, size=400_000), "strands-summarizing", window=1_000)
     assert trace.columns["held"][-1] == RAISED
