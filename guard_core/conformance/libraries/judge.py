@@ -343,8 +343,8 @@ def _summarizer(script: Script, judged: RecordedRuns) -> Summarizer:
 
 
 def _asked(item: Pass) -> bool:
-    """Was a summariser asked, if only for a summary of nothing."""
-    return bool(item.summariser_view or (item.summary_bytes and not item.fallback))
+    """Was a summariser asked, if only for a summary of nothing, which may be empty."""
+    return bool(item.summariser_view or ((item.summary_bytes or item.empty) and not item.fallback))
 
 
 def _given(item: Pass, scripted: Scripted) -> list[int]:

@@ -216,17 +216,20 @@ def test_parameters_of_a_library_become_our_settings(policy, parameters, setting
     assert {name: getattr(own, name) for name in settings} == settings
 
 
-def test_a_summary_of_nothing_is_a_call_of_the_summariser_too(tmp_path):
+@pytest.mark.parametrize(
+    ("reply", "script"), [(100, {"summary_chars": 100}), (0, {"summary": "empty"})], ids=["a text", "empty"]
+)
+def test_a_summary_of_nothing_is_a_call_of_the_summariser_too(tmp_path, reply, script):
     """aider 0.86.2: where the first message alone is over the summariser's window, the summarised head is empty."""
     roles = ["user", "assistant"] * 6
     texts = [{"prefix": f"[m{i}] ", "unit": "look ", "chars": 200 if i else 400} for i in range(12)]
     messages = [{"role": role, "text": text} for role, text in zip(roles, texts, strict=True)]
-    summary = {"new": 1, "role": "user", "chars": 152}
-    asked = {"summariser": [{"messages": 2, "marks": [], "reply": 100}]}
+    summary = {"new": 1, "role": "user", "chars": 52 + reply}
+    asked = {"summariser": [{"messages": 2, "marks": [], "reply": reply}]}
     steps = [[at, 0, 50 + 50 * (at - 1) if at > 1 else 0, 450] for at in range(1, 11, 2)]
     steps += [[11, 1, 550, 450, {"view": [summary, [6, 10]], **asked}]]
     run = {"parameters": "small", "conversation": "small", "steps": steps, "outside": []}
-    parameters = {"name": "small", "max_tokens": 450, "window": 600, "summary_chars": 100}
+    parameters = {"name": "small", "max_tokens": 450, "window": 600, **script}
     library = {"library": "aider", "strategy": "chat_summary"}
     outcome = judged(tmp_path, parameters=parameters, messages=messages, runs=[run], **library)
     assert (outcome.problem, differences(outcome)) == ("", [])
