@@ -35,9 +35,8 @@ def _typed(parts: Iterable[Part]) -> Iterable[Part]:
 
 def typed_text(text: str) -> str:
     """A text without the blocks before and behind what was typed; empty where it has nothing else."""
-    if text.lstrip().startswith(_HEADING):
-        _, heading, typed = text.partition(_REQUEST_HEADING)
-        return typed.strip() if heading else text
+    if text.lstrip().startswith(_HEADING) and _REQUEST_HEADING in text:
+        return text.partition(_REQUEST_HEADING)[2].strip()
     start, stop = 0, len(text)
     while (block := _BEFORE.match(text, start)) is not None:
         start = block.end()

@@ -25,7 +25,8 @@ _LEAVING = (
     *("not ", "n't", "never", "only", "except", "unless", "until", "if ", "?", "once", "this time", "today"),
     "for now",
 )
-_AROUND = ("ide_opened_file", "ide_selection", "ide_diagnostics", "system-reminder", "environment_details")
+_AROUND = r"(ide_\w{1,40}|system-reminder|environment_details)"  # "ide_…": by extensions of editors
+_FIRST, _LAST = re.compile(rf"\s*<{_AROUND}>"), re.compile(rf"</{_AROUND}>\s*")
 _CODEX_REQUEST = "\n## My request for Codex:"  # behind what its extension says of the editor
 _PERMITS = re.compile(r"\b(?:you|we) (?:may|can)\b|\blonger\b", re.IGNORECASE)
 _CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
@@ -56,12 +57,14 @@ def _without_blocks(text: str) -> str:
     said = text.strip()
     if said.startswith("# ") and _CODEX_REQUEST in said:
         return said.split(_CODEX_REQUEST, 1)[1].strip()
-    for tag in _AROUND * 2:  # blocks of two kinds may stand in either order
-        while said.startswith(f"<{tag}>") and f"</{tag}>" in said:
-            said = said.split(f"</{tag}>", 1)[1].lstrip()
-        while said.endswith(f"</{tag}>") and f"<{tag}>" in said:
-            said = said.rsplit(f"<{tag}>", 1)[0].rstrip()
-    return said
+    start, stop = 0, len(said)
+    while (block := _FIRST.match(said, start)) and (end := said.find(f"</{block[1]}>", block.end())) >= 0:
+        start = end + len(f"</{block[1]}>")
+    while (block := _LAST.fullmatch(said, max(said.rfind("</", start, stop), start), stop)) and (
+        begun := said.rfind(f"<{block[1]}>", start, stop)
+    ) >= 0:
+        stop = begun
+    return said[start:stop].strip()
 
 
 def is_long(event: Event) -> bool:

@@ -1048,6 +1048,8 @@ def editor_talk(*texts, summary="Half is done."):
         (f"{ASK}\n<system-reminder>\nNever mention this reminder.\n</system-reminder>",),
         (f"<task>\n{ASK}\n</task>", "<environment_details>\nYou must not guess the open tabs.\n</environment_details>"),
         (f"{CODEX}{ASK}",),
+        (f"<system-reminder>\nYou must not say so.\n</system-reminder>\n{SELECTED}\n{OPENED}\n{ASK}",),
+        (f"<ide_open_terminal>You must wait for make.</ide_open_terminal>\n{ASK}",),
     ],
 )
 def test_what_an_editor_puts_into_a_message_is_neither_request_nor_rule_of_its_user(texts):
@@ -1094,6 +1096,10 @@ def test_a_message_that_has_only_what_an_editor_added_is_known_by_that():
 )
 def test_a_text_that_only_mentions_such_a_block_is_the_users_own(text):
     assert typed_text(text) == text
+
+
+def test_what_an_agent_adds_behind_words_with_a_heading_is_not_typed():
+    assert typed_text("# Notes\nRename it\n<system-reminder>x</system-reminder>") == "# Notes\nRename it"
 
 
 def test_the_words_between_very_many_blocks_are_found():
