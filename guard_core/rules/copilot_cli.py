@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guard_core.ledger import Ints, Ledger
 from guard_core.recordings.formats.copilot.context import GIVEN_UP, RESUMED
@@ -61,12 +62,10 @@ BEING_MADE, JUST_RESUMED, CUT_OFF = 1, 2, 4  # marks of checks
 def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     """Marks of checks while a summary is made, also one that is cancelled, in the first check of a resumed session, and
     where messages were only cut off."""
-    unused = [call.at for call in session.side_calls if call.prompt_tokens is None]
-    marks = np.isin(checks.stop, unused) * BEING_MADE
-    for setting in session.settings:
-        begun = [at for at in unused if setting.name == GIVEN_UP and at <= setting.value]
-        if begun:
-            marks |= ((checks.place < 0) & (checks.stop >= max(begun)) & (checks.stop <= setting.value)) * BEING_MADE
+    unused = np.sort([call.at for call in session.side_calls if call.prompt_tokens is None]).astype(np.int64)
+    ends = np.array([item.value for item in session.settings if item.name == GIVEN_UP], dtype=np.int64)
+    given_up = (checks.place < 0) & _is_between(checks.stop, unused, ends)
+    marks = (np.isin(checks.stop, unused) | given_up) * BEING_MADE
     called = np.append(ledger.steps["at"], 0)[checks.last]
     for setting in session.settings:
         if setting.name == RESUMED:
@@ -78,6 +77,15 @@ def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
         elif isinstance(tail, Span):
             marks |= ((checks.place < 0) & (checks.stop >= tail.start) & (checks.stop <= item.at)) * BEING_MADE
     return np.asarray(marks)
+
+
+def _is_between(places: Ints, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
+    """Is each place in a range that ends at one of `ends`, and begins at the last of `starts` up to there; both limits
+    belong to it. `starts` in order."""
+    before = np.searchsorted(starts, ends, side="right") - 1
+    ends, before = ends[before >= 0], before[before >= 0]
+    begun = np.searchsorted(np.sort(starts[before]), places, side="right")
+    return np.asarray(begun > np.searchsorted(np.sort(ends), places, side="left"))
 
 
 AGENT = Agent(

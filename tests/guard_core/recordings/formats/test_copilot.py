@@ -306,6 +306,19 @@ def test_no_check_is_missed_while_a_summary_is_made_that_is_given_up_calls_later
     assert [check.count for check in explanation.missed] == [33_409]  # behind the end of the summary
 
 
+def test_checks_between_two_summaries_that_are_given_up_count():
+    counts = (30_000, 32_700, 33_400, 33_900, 34_300)
+    usages = [event("assistant.usage", inputTokens=tokens, outputTokens=9) for tokens in counts]
+    start = event("session.compaction_start", tokenLimit=40_000, currentTokens=32_100, model="m-1")
+    end = event("session.compaction_complete", success=False, outcome="cancelled")
+    user = event("user.message", content="Go on", transformedContent="Go on")
+    turn = event("assistant.turn_start", turnId="1")
+    first, *steps = [(turn, usage, {**DONE, "id": f"m{number}"}) for number, usage in enumerate(usages)]
+    lines = [*first, start, *steps[0], end, user, *steps[1], user, start, *steps[2], end, user, *steps[3]]
+    explanation = explain(read(*lines).sessions[0])
+    assert [check.count for check in explanation.missed] == [32_709, 33_909]  # behind the end of each
+
+
 def test_calls_that_were_interrupted_are_noted():
     user = event("user.message", content="Go on", transformedContent="Go on")
     assert any("interrupted: 1." in note for note in read(LOOK, user, DONE).sessions[0].notes)
