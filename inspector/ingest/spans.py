@@ -17,8 +17,9 @@ stays, by which spans that an exporter sends again are recognised.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -58,6 +59,7 @@ FEW = 20  # texts in memory at once
 # Bytes and rows of a program in which the spans of events are looked for, the latest first, where programs share a
 # trace. Ours: events come within seconds of their spans, and no request takes long that has spans of nowhere.
 MOST_LOOKED_AT, MOST_ROWS = 16 * 2**20, 500
+_SPAN_ID = re.compile(rb'"span_?[iI]d":"([^"]+)"')  # in a stored line, before it is parsed
 # Bytes of a program's recording for which one second more is waited before all of it is read again, so that programs
 # that grow leave the worker time for other jobs. Ours: 16 MiB take 0.4 seconds of a processor to read where no session
 # is new (tests.benchmarks.measure_traces).
@@ -312,33 +314,58 @@ def _beside_their_spans(project: Project, events: list[_Group]) -> list[_Group]:
     """Events of spans, each as if the program of its spans had sent it: log records may have another resource. In a
     trace of several programs the span decides. Events whose spans have not come wait under their own program."""
     programs = _programs_of(project, {trace for group in events for trace in group.all_traces})
+    owners = _owners(project, [group for group in events if len(programs[group.trace]) > 1], programs)
     groups = []
     for group in events:
-        known = programs[group.trace]
-        owners = dict.fromkeys(group.spans, min(known)) if len(known) == 1 else _owners(project, group, known)
-        for program in sorted({owners.get(span, group.program) for span in group.spans}):
-            mine = frozenset(span for span in group.spans if owners.get(span, group.program) == program)
+        only = programs[group.trace] if len(programs[group.trace]) == 1 else ()
+        owner = {span: next(iter(only), owners.get((group.trace, span), group.program)) for span in group.spans}
+        for program in sorted(set(owner.values())):
+            mine = frozenset(span for span in group.spans if owner[span] == program)
             groups.append(group.only(mine)._replace(program=program))
     return groups
 
 
-def _owners(project: Project, group: _Group, programs: Collection[str]) -> dict[str, str]:
-    """Which of several programs has sent which of the spans that some events are of. The latest spans are looked at
-    first, up to a limit: events come close to their spans."""
-    owners: dict[str, str] = {}
-    for program in sorted(programs):
-        source = _known_places(project, program, {_trace_key(group.trace)}).get(_trace_key(group.trace), program)
-        rows = SpanBatch.objects.of(project).filter(source=source, has_calls=True).exclude(body=b"").order_by("-pk")
-        size = 0
-        for key, more in rows.values_list("pk", "size")[:MOST_ROWS]:
-            size += more
-            missing = group.spans - owners.keys()
-            if not missing or size > MOST_LOOKED_AT:
-                break
-            body = decompressed(rows.values_list("body", flat=True).get(pk=key))
-            if any(span.encode() in body for span in missing):
-                owners |= dict.fromkeys(missing & _spans_in(body, RESOURCES, placed_spans), program)
+def _owners(
+    project: Project, groups: list[_Group], programs: Mapping[str, Collection[str]]
+) -> dict[tuple[str, str], str]:
+    """Which of the several programs of a trace has sent a span that some events are of, by trace and span. The spans of
+    each program are looked at once for all events, the latest first, up to a limit: events come close to their
+    spans."""
+    wanted: dict[str, dict[str, set[str]]] = {}  # spans by program and trace
+    for group in groups:
+        for program in programs[group.trace]:
+            wanted.setdefault(program, {}).setdefault(group.trace, set()).update(group.spans)
+    owners: dict[tuple[str, str], str] = {}
+    for program in sorted(wanted):
+        known = _known_places(project, program, {_trace_key(trace) for trace in wanted[program]})
+        traces: dict[str, list[str]] = {}  # by the recording that they are in
+        for trace in wanted[program]:
+            traces.setdefault(known.get(_trace_key(trace), program), []).append(trace)
+        for source, some in traces.items():
+            missing = {span for trace in some for span in wanted[program][trace] if (trace, span) not in owners}
+            spans = _latest_spans(project, source, missing)
+            owners |= {(trace, span): program for trace in some for span in wanted[program][trace] & spans} | owners
     return owners
+
+
+def _latest_spans(project: Project, source: str, wanted: set[str]) -> set[str]:
+    """Those of some spans that are among the latest of a recording."""
+    rows = SpanBatch.objects.of(project).filter(source=source, has_calls=True).exclude(body=b"")
+    latest, size = [], 0
+    for key, more in rows.order_by("-pk").values_list("pk", "size")[:MOST_ROWS]:
+        size += more
+        if size > MOST_LOOKED_AT:
+            break
+        latest.append(key)
+    found: set[str] = set()
+    for start in range(0, len(latest), FEW):
+        if found == wanted:
+            break
+        some = rows.filter(pk__in=latest[start : start + FEW])  # a worker may have dropped the texts of some by now
+        for body in map(decompressed, some.values_list("body", flat=True)):
+            if not wanted.isdisjoint(map(bytes.decode, _SPAN_ID.findall(body))):
+                found |= wanted & _spans_in(body, RESOURCES, placed_spans)
+    return found
 
 
 def _programs_of(project: Project, traces: set[str]) -> defaultdict[str, set[str]]:

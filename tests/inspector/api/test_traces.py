@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.db.models.signals import post_init
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from inspector.ingest import spans
@@ -474,6 +475,26 @@ def test_log_records_with_a_resource_of_their_own_are_with_their_span_in_a_trace
         work()
     row = Session.unscoped.exclude(source_id="c-2").get(deleted=None)
     assert (row.calls, texts_of(row)) == (1, ["Hello", "Hi."])
+
+
+def test_spans_are_looked_at_once_for_log_records_of_many_traces_of_two_programs():
+    project = default_project()
+
+    def texts_read(first: int, count: int) -> int:
+        """Queries that read stored texts for log records of this many traces, whose spans have not come."""
+        logs: list[Any] = []
+        for trace in range(first, first + count):
+            for number, service in ((trace, "agent"), (10_000 + trace, "other")):
+                call = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}
+                spans.store(project, export_of(number, call, {}, service=service, trace=trace))
+            logs += logged(20_000 + trace, *SAID, trace=trace, service="logs")["resourceLogs"][0]["scopeLogs"]
+        body = logged(1, service="logs")
+        body["resourceLogs"][0]["scopeLogs"] = logs
+        with CaptureQueriesContext(connection) as queries:
+            spans.store(project, body)
+        return sum(item["sql"].startswith('SELECT "inspector_spanbatch"."body"') for item in queries)
+
+    assert texts_read(1, 1) == texts_read(2, 8) == 2
 
 
 def test_log_records_of_other_work_are_taken_and_not_stored(client):
