@@ -23,7 +23,7 @@ def stretches_of(
     """The stretches of a session, in order; one that is empty where it has no call. `window`: that of its main model,
     typed in by the user; `by_model`: those of single models.
 
-    An agent uses the window that it knows of, not with the limit that its provider states in refusing."""
+    An agent uses the window that it knows of, not the limit that its provider states in refusing."""
     session = msgspec.structs.replace(session, refusals=())
     versions, starts = session.versions, [at for at, _ in session.versions]
     model = models.main_model(session) or session.model
