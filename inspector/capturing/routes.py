@@ -83,18 +83,18 @@ class HttpProxy:
         given = proxies.get(upstream.scheme) or proxies.get("all")
         if not given or _is_loopback(upstream.host) or proxy_bypass_environment(upstream.authority, proxies):
             return None
-        parts = urlsplit(given if "://" in given else f"http://{given}")
         try:
-            port = parts.port
-        except ValueError:
-            port = -1
-        if parts.scheme not in PORTS or not parts.hostname or port == -1:
+            parts = urlsplit(given if "://" in given else f"http://{given}")
+            scheme, host, port = parts.scheme, parts.hostname, parts.port
+        except ValueError:  # its words may have the password
+            scheme, host = "", None
+        if scheme not in PORTS or not host:
             raise ValueError(
                 f"the proxy for {upstream.scheme} addresses is none that is reached by HTTP; add {upstream.host} to "
                 "NO_PROXY if it can be reached without one"
             )
         credentials = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if parts.username else ""
-        return HttpProxy(parts.hostname, port or PORTS[parts.scheme], parts.scheme == "https", credentials)
+        return HttpProxy(host, port or PORTS[scheme], scheme == "https", credentials)
 
     @property
     def name(self) -> str:

@@ -216,6 +216,13 @@ async def test_a_command_is_captured_behind_the_proxy_of_a_network(tmp_path: Pat
     assert b"pass" not in recording.read_bytes()
 
 
+@pytest.mark.parametrize("given", ["http://u:sec\u2100ret@p:1", "http://u:secret@[p:1", "http://u:secret@p:port"])
+def test_a_proxy_that_cannot_be_understood_is_refused_without_its_password(given: str) -> None:
+    with pytest.raises(ValueError, match="none that is reached by HTTP") as refused:
+        HttpProxy.between(Upstream.parse("https://a.example"), {"HTTPS_PROXY": given})
+    assert "sec" not in str(refused.value)
+
+
 def test_a_proxy_that_is_not_reached_by_http_is_named_before_the_agent_runs(tmp_path: Path) -> None:
     done = run(["--", sys.executable, "-c", AGENT, "0"], tmp_path, ALL_PROXY="socks5://user:secret@127.0.0.1:1080")
     assert (done.returncode, done.stdout) == (2, "")
