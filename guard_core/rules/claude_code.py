@@ -36,7 +36,7 @@ from guard_core.claude_code_limits import (
     window_set,
 )
 from guard_core.costs import MODEL
-from guard_core.ledger import Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.claude_code import (
     FIRST_PICTURE,
     rounded_messages,
@@ -46,10 +46,10 @@ from guard_core.policies.claude_code import (
 )
 from guard_core.recordings.formats.claude.requests import UNWRITTEN_TO
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, Moment, OwnRule, Stretch
-from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, RuleCounter
+from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, RuleNumber, Typed, chosen, percentage, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, round_limits, windows_of
-from guard_core.sessions import Provenance, RecordedCompaction, Sourced
+from guard_core.sessions import Provenance, RecordedCompaction, Session, Sourced
 from guard_core.views import Span
 from guard_core.windows.agent_windows import taken_by_agent
 
@@ -236,6 +236,16 @@ def shows_refusal(stretch: Stretch, ledger: Ledger, item: RecordedCompaction) ->
     return f"{rounds} rounds of tool calls were kept, as it does only after a refused request" if rounds > 1 else ""
 
 
+def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
+    """1 for each check behind the first answer, before any compaction: later versions keep the last answer with what
+    follows it, and compact only where another answer is before that (2.1.160, 2.1.197 and 2.1.332, run; 2.1.152
+    compacts)."""
+    starts = [start for start, _ in session.versions]
+    is_later = np.array([profile_of(version) == REFUSAL for version in ("", *(name for _, name in session.versions))])
+    at = np.append(ledger.steps["at"], len(session.events))[checks.step]
+    return np.asarray((checks.last == 0) & (checks.step == 1) & is_later[np.searchsorted(starts, at, side="right")])
+
+
 CLEARED = "old results were cleared since the last answer was counted, and what is left to count is not in the file"
 # 2.1.332, run with a provider that fails to summarise
 FAILING = "one that failed would not be in the file, and after three in a row it tries none until its next start"
@@ -250,6 +260,8 @@ AGENT = Agent(
     recorded_by=recorded_by,
     clears_apart=CLEARED,
     answers="max_output_tokens",
+    held=held,
+    held_reason="it keeps the last answer, and this is the first one, before which it summarises nothing",
     failing=FAILING,
     keeps=keeps,
     shows_refusal=shows_refusal,

@@ -135,3 +135,18 @@ def test_an_earlier_model_is_compared_by_what_is_written_down():
     session = session_of("claude-opus-4-6", "2.1.152", 166_000, 30_000, fired=[1], written=[167_010])
     (compaction,) = explain(session).compactions
     assert (compaction.decision_tokens, compaction.verdict) == (167_010, Agreement.AGREES)
+
+
+@pytest.mark.parametrize(("version", "is_missed"), [("2.1.152", True), ("2.1.160", False), ("2.1.197", False)])
+def test_later_versions_do_not_compact_behind_the_first_answer_alone(version, is_missed):
+    session = session_of("claude-opus-4-8", version, 116_489, 118_000, 40_000, fired=(2,), written=(119_500,))
+    explanation = explain(session, typed={"auto_compact_window": "200000", "autocompact_pct": "60"})
+    assert [check.step for check in explanation.missed] == [1] * is_missed
+    (compaction,) = explanation.compactions
+    assert (compaction.verdict is Agreement.AGREES) is not is_missed
+
+
+def test_the_check_behind_the_first_answer_is_not_held_once_a_compaction_was_made():
+    session = session_of("claude-opus-4-8", "2.1.197", 90_000, 116_000, 116_000, 116_000, fired=(1,), written=(116_489,))
+    explanation = explain(session, typed={"auto_compact_window": "200000", "autocompact_pct": "60"})
+    assert [check.step for check in explanation.missed] == [2, 3]
