@@ -27,6 +27,7 @@ from guard_core.policies.pieces.message_columns import Bools, events_in_form
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_limit
 from guard_core.policies.settings import COUNT, NUMBER, SWITCH, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.trace import NOTHING_TO_COMPACT
 
 FRAMES = {WHOLE: 533, CAPPED: 533, REFUSAL: 944}  # characters around a summary; runs of 2.1.14 and 2.1.330
 PICTURE, FIRST_PICTURE = 2_000, 1_334  # tokens of a picture of any size; runs of 2.1.44 to 2.1.330, of 2.1.14 to 2.1.34
@@ -128,12 +129,15 @@ class ClaudeCode(CountedPolicy):
         limit = self.settings.limit(window)
         return "" if limit is None else limit[0]
 
-    def plan(self, history: CompactableHistory) -> Plan:
-        """A summary, then the newest tool rounds: none of them in old versions, more after a refusal."""
+    def plan(self, history: CompactableHistory) -> Plan | int:
+        """A summary, then the newest answers and what follows them: none of them in old versions, more after a refusal.
+        At a threshold nothing where no other answer is before those."""
         messages = history.messages
         refused = history.point is Point.ON_OVERFLOW
         rounds = self.settings.kept_rounds_refused if refused else self.settings.kept_rounds
-        cut = last_marked(messages.has_calls, rounds)
+        if not refused and 0 < np.count_nonzero(messages.is_model) <= rounds:
+            return NOTHING_TO_COMPACT
+        cut = last_marked(messages.is_model, rounds)
         asks = (Ask(messages.between(0, cut), self.settings.summary_budget),)
         summary = SummaryMessage(asks, frame=FRAMES[self.settings.profile])
         at = messages.event_at(cut, history.stop)
@@ -180,7 +184,7 @@ KIND = PolicyKind(
     (
         "Compacts at the window minus the reserve for the answer minus 13,000; from 2.1.153 on only if a "
         "window is set, otherwise after the provider refuses a request. Keeps a summary and at most the "
-        "newest tool rounds."
+        "newest answers with what follows them."
     ),
     lambda **values: ClaudeCode(ClaudeCodeSettings(**values)),
     (
@@ -223,19 +227,19 @@ KIND = PolicyKind(
         ),
         Setting(
             "kept_rounds",
-            "Tool rounds kept",
+            "Answers kept",
             COUNT,
             1,
             (
-                "how many of the newest tool calls stay, with everything after them, when the threshold "
-                "triggered the compaction"
+                "how many of the newest answers stay, with everything after them, when the threshold triggered the "
+                "compaction; it is not made where no other answer is before them"
             ),
             f"{_SOURCE}; not measured for 2.1.21 to 2.1.152",
             profiles={WHOLE: 0, CAPPED: 0},
         ),
         Setting(
             "kept_rounds_refused",
-            "Tool rounds kept after a refusal",
+            "Answers kept after a refusal",
             COUNT,
             4,
             "the same when the provider refused a request",

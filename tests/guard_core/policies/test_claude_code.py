@@ -68,6 +68,27 @@ def test_at_a_threshold_it_keeps_nothing_or_the_last_tool_round(settings, kept):
     assert record.after[1:] == ((Span(13 - 2 * kept, 13),) if kept else ())
 
 
+def test_an_answer_without_calls_is_kept_like_one_with_calls():
+    """2.1.197, run: of answers without calls the last one stayed, and no tool round from before it."""
+    events = (user("go"), tool_call("read", "c"), tool_result("y" * 40, "read", "c"), model("done"), user("more"))
+    calls = (ModelCall(1, 1, 50_000, output_tokens=20), ModelCall(3, 3, 170_000, output_tokens=20))
+    chat = session(*events, model("done"), calls=(*calls, ModelCall(5, 5, 20_000, output_tokens=20)))
+    (record,) = run(get_policy("claude-code", auto_compact_window=200_000), chat, window=200_000).compactions
+    assert record.after[1:] == (Span(3, 5),)
+
+
+@pytest.mark.parametrize(("settings", "steps"), [({"profile": CAPPED}, [1]), ({"auto_compact_window": 200_000}, [2])])
+def test_behind_the_first_answer_later_versions_do_not_compact(settings, steps):
+    """2.1.152 compacts there; 2.1.160, 2.1.197 and 2.1.332 do not, run with a long first prompt."""
+    events = [user("go" * 350_000)]
+    for number in range(3):
+        events += [tool_call("read", f"c{number}"), tool_result("y" * 400, "read", f"c{number}")]
+    counts = ((1, 170_000), (3, 170_200), (5, 170_400))
+    calls = tuple(ModelCall(at, at, prompt, output_tokens=20) for at, prompt in counts)
+    trace = run(get_policy("claude-code", **settings), session(*events, calls=calls), window=200_000)
+    assert [record.step for record in trace.compactions] == steps
+
+
 def test_the_answer_of_old_versions_counts_as_the_one_token_that_its_beginning_reports():
     count = rounds(2, 154_899)  # 154,899 + 1 + 100: the result has 400 characters
     trace = run(get_policy("claude-code", profile=OLD), count, window=200_000)

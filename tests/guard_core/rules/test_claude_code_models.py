@@ -147,6 +147,8 @@ def test_later_versions_do_not_compact_behind_the_first_answer_alone(version, is
 
 
 def test_the_check_behind_the_first_answer_is_not_held_once_a_compaction_was_made():
-    session = session_of("claude-opus-4-8", "2.1.197", 90_000, 116_000, 116_000, 116_000, fired=(1,), written=(116_489,))
+    session = session_of(
+        "claude-opus-4-8", "2.1.197", 90_000, 116_000, 116_000, 116_000, fired=(1,), written=(116_489,)
+    )
     explanation = explain(session, typed={"auto_compact_window": "200000", "autocompact_pct": "60"})
     assert [check.step for check in explanation.missed] == [2, 3]
