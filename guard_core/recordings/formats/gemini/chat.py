@@ -347,12 +347,13 @@ class GeminiChatReader:
         return of_model > 1 or (begins and len(messages) > MOST_INSERTED)
 
     def _is_current(self, base: View, messages: tuple[Event, ...]) -> bool:
-        """Is a replacing history the one that was sent anyway?"""
+        """Is a replacing history the one that was sent anyway, perhaps written again at another line?"""
         last = self.log.compactions[-1] if self.log.compactions else None
         at = len(self.log.events)
         if last is None:
             return not messages and content_count(base) == at
-        return messages == last.messages and places_of(base) == places_of((*last.base, Span(last.at, at)))
+        new, old = ([replace(event, line=None) for event in each] for each in (messages, last.messages))
+        return new == old and places_of(base) == places_of((*last.base, Span(last.at, at)))
 
     def _rewind(self, message_id: str, line: int | None) -> None:
         """The user went back to before a message: it and all behind it are in no later request."""

@@ -236,6 +236,16 @@ def test_a_resumed_history_with_the_same_snapshot_is_an_edit_and_no_compaction()
     assert recording.facts.compactions == 1
 
 
+def test_a_resumed_history_that_is_written_again_with_what_came_since_was_reloaded_once():
+    """With contextManagement 0.61.0 writes the whole history again at each answer, results as messages of their own."""
+    resumed = [*TALK[:2], result("g1_response", "c1"), *TALK[2:], user("u3", "Go on")]
+    answer = gemini("g3", "More", 160)
+    first, second, third = ({"$set": {"messages": messages}} for messages in (resumed, resumed, [*resumed, answer]))
+    session = session_of(*TALK, user("u3", "Go on"), first, second, answer, third)
+    assert [item.kind for item in session.compactions] == ["edit"]
+    assert "The history was reloaded once (resumed sessions)." in session.notes
+
+
 def test_a_history_without_a_snapshot_is_a_compaction_where_the_tokens_fell():
     history = [user("u9", "So far the files were listed."), {"id": "x2", "type": "gemini", "content": "Done"}]
     records = (*TALK, {"$set": {"messages": history}}, user("u3", "Go on"))
