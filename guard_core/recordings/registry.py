@@ -27,6 +27,7 @@ from guard_core.recordings.formats.adk import session as adk
 from guard_core.recordings.formats.capture import format as capture
 from guard_core.recordings.formats.claude import stream as claude_stream
 from guard_core.recordings.formats.claude import transcript as claude_code
+from guard_core.recordings.formats.claude import web as claude_web
 from guard_core.recordings.formats.cline import format as cline
 from guard_core.recordings.formats.codex import exec as codex_exec
 from guard_core.recordings.formats.codex import rollout as codex
@@ -88,6 +89,7 @@ FORMATS: list[RecordingFormat] = [
     qwen_code.FORMAT,
     gemini_cli.FORMAT,
     claude_code.FORMAT,
+    claude_web.FORMAT,
     claude_stream.FORMAT,
     cline.FORMAT,
     openai_responses.FORMAT,

@@ -658,6 +658,7 @@ SEEDS: dict[str, bytes] = {
     "lhar": _lhar(),
     "claude-code": _claude(),
     "claude-code as printed": _claude_stream(),
+    "claude-code on the web": _json({"loglines": [json.loads(line) for line in _claude().splitlines()]}),
     "adk": _json({"id": "s", "appName": "a", "userId": "u", "state": {}, "events": _ADK}),
     "codex": _codex(),
     "codex as printed": _codex_exec(),

@@ -16,16 +16,17 @@ class NumberedStep(NamedTuple):
     line: int
 
 
-def lost_words(lines: Sequence[int]) -> tuple[str, ...]:
-    """The note of a session in which the entries on these lines follow ones that are not in the file; none of none."""
+def lost_words(lines: Sequence[int], *, are_lines: bool = True) -> tuple[str, ...]:
+    """The note of a session in which the entries on these lines follow ones that are not in the file; none of none.
+    `are_lines`: else they are the numbers of the entries."""
     if not lines:
         return ()
     if len(lines) == 1:
-        return (
-            f"The entry on line {lines[0]:,} follows one that is not in the file: what that one held is not known.",
-        )
+        which = f"The entry on line {lines[0]:,}" if are_lines else f"Entry {lines[0]:,}"
+        return (f"{which} follows one that is not in the file: what that one held is not known.",)
+    first = f"on line {min(lines):,}" if are_lines else f"number {min(lines):,}"
     return (
-        f"{len(lines):,} entries, the first on line {min(lines):,}, follow ones that are not in the file: what those "
+        f"{len(lines):,} entries, the first {first}, follow ones that are not in the file: what those "
         "held is not known.",
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from heapq import merge
 from sys import intern
 from typing import Any
@@ -49,6 +49,7 @@ from guard_core.recordings.formats.claude.restored import used_file
 from guard_core.recordings.formats.claude.tree import API_ERROR, Node, Picked, conversations, lost_at, parents_first
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
+from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.lost_lines import lost_words
@@ -95,8 +96,10 @@ FORMAT = ClaudeTranscriptFormat()
 class ClaudeTranscriptReader:
     """Reads the lines of one file, then builds the main session and those of its sub-agents."""
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, entries: Iterable[JSON] | None = None) -> None:
+        """`entries`: what the lines say, where the source has them in another way; they are numbered in their place."""
         self.source = source
+        self.entries = entries
         self.notes = source.notes
         packing = source.shelf is not None
         self.nodes: MutableSequence[Node] = PackedList(Node) if packing else []
@@ -121,8 +124,8 @@ class ClaudeTranscriptReader:
         self.title = ""
 
     def read(self) -> Recording:
-        for line in self.source.lines():
-            with self.source.tolerate(line.number):
+        for line in self._records():
+            with self.source.tolerate(self._number(line)):
                 self._line(line)
             if self.draft is not None and len(self.nodes) >= self.draft.due:
                 self.draft.grow(self.nodes, self.uuids.values())
@@ -143,9 +146,27 @@ class ClaudeTranscriptReader:
         if self.source.shelf is not None:
             self.source.shelf.keep_none()
 
+    def _records(self) -> Iterator[Line]:
+        if self.entries is None:
+            yield from self.source.lines()
+        else:
+            yield from (Line(number, 0, entry, b"") for number, entry in enumerate(self.entries, start=1))
+
+    def _number(self, line: Line) -> int | None:
+        """The place of a line in the file; None of an entry, which has none."""
+        return line.number if self.entries is None else None
+
     # -- lines
 
     def _line(self, line: Line) -> None:
+        try:
+            self._read_line(line)
+        except DamagedRecording as error:
+            if self.entries is None:
+                raise
+            raise DamagedRecording(f"entry {line.number:,}: {error.reason}") from error
+
+    def _read_line(self, line: Line) -> None:
         obj, kind = line.obj, intern(fields.text(line.obj, "type"))
         if kind in {"user", "assistant"}:
             self._message(line, kind)
@@ -282,9 +303,9 @@ class ClaudeTranscriptReader:
         Claude Code may write the lines of a compaction and some behind them twice (2.1.250, 2.1.301)."""
         uuid = fields.text(line.obj, "uuid")
         group = "message" if kind in {"user", "assistant", "summary"} else kind
-        seen = self.uuids.setdefault(group, Identities(self.source, "line"))
+        seen = self.uuids.setdefault(group, Identities(self.source, "line" if self.entries is None else "entry"))
         known = uuid in seen
-        if seen.is_repeat(uuid, fields.mapping(line.obj, "message").get("content"), line.number):
+        if seen.is_repeat(uuid, fields.mapping(line.obj, "message").get("content"), self._number(line)):
             self.notes.folded += 1
             return None
         parent = fields.text(line.obj, "parentUuid")
@@ -353,7 +374,7 @@ class ClaudeTranscriptReader:
         chains = self._sidechains()
         if path and path[0].parent and all(node.uuid != path[0].parent for node in self.nodes):
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
-        builder.notes += lost_words(lost_at(self.nodes, path))
+        builder.notes += lost_words(lost_at(self.nodes, path), are_lines=self.entries is None)
         if self.moved:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
         if elsewhere := self.started.keys() - chains.keys():
@@ -377,7 +398,7 @@ class ClaudeTranscriptReader:
         """Another session whose file was put behind that of the first, or between its lines."""
         log = self._log(path)
         log.finish()
-        log.builder.notes += lost_words(lost_at(self.nodes, path))
+        log.builder.notes += lost_words(lost_at(self.nodes, path), are_lines=self.entries is None)
         versions = self.versions.of(log.builder.outlines)
         name = list(self.names)[self.owners[part[0]]]
         return log.session(source_id=name, agent=ClaudeTranscriptFormat.label, versions=versions, **self._prompt())
@@ -436,7 +457,7 @@ class ClaudeTranscriptReader:
 
     def _left(self, builder: SessionBuilder, path: Sequence[Node]) -> tuple[LeftBranches | None, dict[str, ModelCall]]:
         """What is on branches that were left, whose messages are noted, and the calls there."""
-        on_path = bytearray(self.notes.lines + 1)
+        on_path = bytearray((self.nodes[-1].line if len(self.nodes) else 0) + 1)
         for node in path:
             on_path[node.line] = 1
         count = refused = 0
