@@ -2,8 +2,9 @@
 
 msgspec parses; it already refuses bad UTF-8, control characters, NaN and malformed numbers. Checked here on top:
 depth, digits, range of integers, keys per object, duplicate keys, and the two escapes that no store takes (NUL, lone
-surrogates), which are mended instead. The common line pays for one parse, one walk and one pass over its colons; the
-slow exact scan runs only where something looked wrong, to find the place.
+surrogates), which are mended instead. The ids of OpenTelemetry's spans may be numbers of 64 and 128 bits: those that
+are too large for any other number are read as text. The common line pays for one parse, one walk and one pass over its
+colons; the slow exact scan runs only where something looked wrong, to find the place.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ _COLON = re.compile(rb"\s*:")
 _SPACED_KEY = re.compile(rb'"[ \t\n\r]+:')
 _NUL = b"\\u0000"
 _NEGATIVE_ZEROS = (b"-0.", b"-0e", b"-0E")  # how those begin that are no whole number
+# An id of a span's context as a whole number that is too large: a trace's has 128 bits, a span's 64.
+# Source: https://opentelemetry.io/docs/specs/otel/trace/api/#spancontext; Python's SDK has both as `int`.
+_WIDE_ID = re.compile(rb'(?<!\\)"(?:trace_id|span_id)"\s*+:\s*+([0-9]{19,39})(?=\s*+[,}])')
+_ID_NAMES = (b'trace_id"', b'span_id"')
+_ID_BITS = 128
 _REFUSED = object()  # in the place of a value that was not read
 # Bytes from which numpy finds separators sooner than the methods of bytes do. Ours, measured: a call of numpy costs as
 # much as 6 kB of searching.
@@ -76,6 +82,10 @@ class JsonProblem(Exception):
 def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Decoded:
     """One JSON value. `allow_nan` reads NaN and Infinity as null; `mend` reads them so too, and keeps the last of
     duplicate keys, and notes both. Raises JsonProblem."""
+    return _decode(_wide_ids_as_text(raw, limits), limits, allow_nan=allow_nan, mend=mend)
+
+
+def _decode(raw: bytes, limits: Limits, *, allow_nan: bool, mend: bool) -> Decoded:
     mended: list[Mended] = []
     more = 0
     if _NUL in raw or (value := _quickly(raw)) is _REFUSED:
@@ -93,10 +103,27 @@ def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = 
 
 def decode_again(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Any:
     """The value of bytes that were decoded with the same settings before, without looking for damage once more."""
+    raw = _wide_ids_as_text(raw, limits)
     is_changed = _NUL in raw or any(zero in raw for zero in _NEGATIVE_ZEROS)
     if is_changed or (value := _quickly(raw)) is _REFUSED:
         return decode(raw, limits, allow_nan=allow_nan, mend=mend).value
     return value
+
+
+def _wide_ids_as_text(raw: bytes, limits: Limits) -> bytes:
+    """The same bytes with ids that are too large for a number as text, in hexadecimal digits as OpenTelemetry writes
+    them; blanks keep every other place what it was."""
+    if not any(name in raw for name in _ID_NAMES):
+        return raw
+
+    def as_text(match: re.Match[bytes]) -> bytes:
+        number = int(match[1])
+        if number < limits.integers or number.bit_length() > _ID_BITS:
+            return match[0]
+        before = match[0][: match.start(1) - match.start()]
+        return before + f'"{number:x}"'.encode().ljust(len(match[1]))
+
+    return _WIDE_ID.sub(as_text, raw)
 
 
 def is_cut(error: msgspec.DecodeError) -> bool:

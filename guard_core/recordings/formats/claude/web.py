@@ -1,4 +1,4 @@
-"""Sessions of Claude Code on the web, as its service gives them: one object whose `loglines` are a transcript's entries.
+"""Sessions of Claude Code on the web, as its service gives them: one object with a transcript's entries as `loglines`.
 
 `GET /v1/session_ingress/session/<id>` answers with it; programs that show transcripts keep it as `<id>.json`. Entries
 may lack the uuids, ids and usage that lines of a transcript have: then each follows the one before, and no call has

@@ -1,4 +1,4 @@
-"""Traces in the words of the service that exported them: Langfuse, OpenAI Agents SDK, MLflow, Braintrust, W&B Weave.
+"""Traces in the words of what exported them: Langfuse, OpenAI Agents SDK, MLflow, Braintrust, W&B Weave, any-agent.
 
 A file holds one trace or span, several in an array, under `data` or another name for a list, or one per line. The
 conversations, calls and tools of their spans are then those of any trace (see `otlp.format`).
@@ -14,7 +14,7 @@ from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.otlp.format import read_spans
 from guard_core.recordings.formats.otlp.spans import TraceSpan
-from guard_core.recordings.formats.trace_exports import braintrust, langfuse, mlflow, openai_agents, weave
+from guard_core.recordings.formats.trace_exports import any_agent, braintrust, langfuse, mlflow, openai_agents, weave
 from guard_core.recordings.formats.trace_exports.known_names import NAMES
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
@@ -32,13 +32,13 @@ class _Service(Protocol):
     def spans_of(self, value: JSON, line: int | None, /) -> Iterator[TraceSpan]: ...
 
 
-_SERVICES: tuple[_Service, ...] = (langfuse, openai_agents, mlflow, braintrust, weave)
+_SERVICES: tuple[_Service, ...] = (any_agent, langfuse, openai_agents, mlflow, braintrust, weave)
 
 
 class TraceExportFormat:
     name = "trace-export"
     label = "Trace exports"
-    place = "exports of Langfuse, OpenAI Agents SDK, MLflow, Braintrust or Weave"
+    place = "exports of Langfuse, OpenAI Agents SDK, MLflow, Braintrust, Weave or any-agent"
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:

@@ -55,9 +55,9 @@ def test_entries_without_ids_follow_each_other_and_have_no_tokens():
 
 def test_a_damaged_entry_is_named_by_its_number():
     damaged = [*BARE[:3], {"type": "user", "message": 7}, *BARE[3:]]
-    with pytest.raises(DamagedRecording, match='^entry 4: "message" of a user line is missing or no object'):
+    with pytest.raises(DamagedRecording, match=r'^entry 4: "message" of a user line is missing or no object'):
         read(damaged, strict=True)
-    with pytest.raises(DamagedRecording, match="^entry 2 is a number and no object"):
+    with pytest.raises(DamagedRecording, match=r"^entry 2 is a number and no object"):
         read([BARE[0], 7, *BARE[1:]], strict=True)
 
     recording = read([*damaged, 7])
