@@ -319,6 +319,17 @@ def _chatgpt() -> bytes:
     return _json([{"conversation_id": "s", "title": "Files", "current_node": "m4", "mapping": mapping}])
 
 
+def _gptme() -> bytes:
+    usage = {**INPUT, "cache_read_tokens": 0}
+    about = {"timestamp": TIME}
+    return lines(
+        {**CHAT[0], **about, "pinned": True, "hide": True},
+        {**CHAT[1], **about},
+        {"role": "assistant", "content": '@ls(c1): {"path": "."}', **about, "metadata": {"model": "m", "usage": usage}},
+        {"role": "system", "content": "a.txt", **about, "call_id": "c1", "metadata": {"tool": "ls"}},
+    )
+
+
 def _claude_ai() -> bytes:
     """A conversation of Claude.ai whose answer has a call and its result."""
     call = {"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "."}}
@@ -691,6 +702,7 @@ SEEDS: dict[str, bytes] = {
     "hermes": lines({**_HERMES, "messages": _hermes_rows()}),
     "langchain": _langchain(),
     "swe-agent": _swe(),
+    "gptme": _gptme(),
     "mini-swe-agent": _mini(),
     "trae-agent": _trae(),
     "managed-agents": _managed_agents(),
