@@ -7,9 +7,9 @@ as gptme itself finds them; calls in its other notations are text. A result is a
 system messages at the head are the system prompt; later ones are sent in the user's name, those that are `ui_only` not
 at all. Schemas of tools are not in the file.
 A compaction leaves `conversation.jsonl` as it is and writes a view, `views/compacted-001.jsonl`, which is sent from
-then on and has the messages that follow, too. `input_log_messages` of an answer is how many messages were before it in what
-was sent from: fewer than in the file prove a view. What is in that is then not known. A view, and a conversation that
-`/compact` replaced, begin with what was made of the earlier messages.
+then on and has the messages that follow, too. `input_log_messages` of an answer is how many messages were before it in
+what was sent from: fewer than in the file prove a view. What is in that is then not known. A view, and a conversation
+that `/compact` replaced, begin with what was made of the earlier messages.
 Source: gptme 0.35.1 (`message.py`, `tools/base.py`, `util/context_measurement.py`, `tools/autocompact`), run.
 """
 
