@@ -77,6 +77,8 @@ class _History:
         about = fields.mapping(span, "attributes")
         counts = {
             "prompt_tokens": fields.first_tokens(about, *kinds.PROMPT_KEYS),
+            "cached_tokens": fields.first_tokens(about, *kinds.CACHED_KEYS),
+            "cache_write_tokens": fields.first_tokens(about, *kinds.WRITTEN_KEYS),
             "output_tokens": fields.first_tokens(about, *kinds.OUTPUT_KEYS),
         }
         answer = _answer(about.get(_OUTPUT), runs)

@@ -86,5 +86,8 @@ def _spans(source: ByteSource) -> Iterator[TraceSpan]:
         if service is None:
             source.notes.skip("record of no trace")
             continue
+        if source.watch is not None and service is any_agent:
+            for span in fields.objects(record.get("spans")):
+                source.watch.check_flat(fields.mapping(span, "attributes"), line)
         with source.tolerate(line):
             yield from service.spans_of(record, line)

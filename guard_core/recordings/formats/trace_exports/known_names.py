@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from guard_core.recordings.formats.otlp.kinds import CACHED_KEYS, OUTPUT_KEYS, PROMPT_KEYS, WRITTEN_KEYS
 from guard_core.recordings.reading.known_names import (
     ANTHROPIC_COUNTS,
     ANTHROPIC_ENDINGS,
@@ -29,7 +30,7 @@ NAMES = Names(
     beside=words(
         "promptTokens completionTokens totalTokens inputUsage outputUsage totalUsage input_usage output_usage"
         " total_usage prompt_tokens completion_tokens total_tokens tokens"
-    ),
+    ).union(PROMPT_KEYS, CACHED_KEYS, WRITTEN_KEYS, OUTPUT_KEYS),  # these of any-agent
     holders=words("metrics data"),
     tools=CHAT_TOOLS | ANTHROPIC_TOOLS | RESPONSES_TOOLS | words("TOOL tool trace data observations span_data"),
     kinds=ANTHROPIC_KINDS,

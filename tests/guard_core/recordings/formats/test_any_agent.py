@@ -101,6 +101,15 @@ def test_a_count_that_is_none_is_reported():
     assert read(bad).notes.problems
 
 
+def test_counts_under_a_name_that_is_not_known_are_noted():
+    renamed = json.dumps({"spans": TALK}).replace("usage.input_tokens", "usage.given_tokens")
+    recording = recordings.read(renamed.encode())
+
+    assert recording.facts.model_calls == 0
+    assert any("gen_ai.usage.given_tokens" in str(note) for note in recording.notes.problems)
+    assert recordings.read(json.dumps({"spans": TALK}).encode()).notes.problems == []
+
+
 def test_only_ids_of_spans_may_be_wider_than_numbers():
     def value(text):
         return strict_json.decode(text.encode(), Limits()).value
