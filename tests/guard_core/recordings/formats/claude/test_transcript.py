@@ -453,14 +453,15 @@ def test_a_micro_compaction_clears_results_in_place():
 
 
 def test_clearing_results_is_no_compaction_at_the_threshold_and_what_is_compared_after_it_is_not_known():
-    cleared = {**boundary("b", "r2", tokensSaved=60_000), "subtype": "microcompact_boundary"}
-    answers = [answer(f"a{n}", f"r{n - 1}", call(f"t{n}"), prompt=size) for n, size in enumerate((150_000, 170_000), 1)]
-    answers.append(answer("a3", "b", prompt=110_000))
+    cleared = {**boundary("b", "r3", tokensSaved=60_000), "subtype": "microcompact_boundary"}
+    sizes = (100_000, 150_000, 170_000)  # the check behind the first answer of all says nothing
+    answers = [answer(f"a{n}", f"r{n - 1}", call(f"t{n}"), prompt=size) for n, size in enumerate(sizes, 1)]
+    answers.append(answer("a4", "b", prompt=110_000))
     for item in answers:
         item["message"]["usage"]["output_tokens"] = 10
-    first, second, third = answers
-    results = [user(f"r{n}", f"a{n}", result(f"t{n}")) for n in (1, 2)]
-    log = session(user("r0", None), first, results[0], second, results[1], cleared, third)
+    results = [user(f"r{n}", f"a{n}", result(f"t{n}")) for n in (1, 2, 3)]
+    first, second, third, fourth = answers
+    log = session(user("r0", None), first, results[0], second, results[1], third, results[2], cleared, fourth)
     explanation = explain(log)
 
     assert (log.compactions[0].kind, counted_compactions(log).total) == ("edit", 0)
