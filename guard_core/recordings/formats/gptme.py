@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from itertools import count
 from typing import Any
 
@@ -190,8 +191,10 @@ def _parts(content: str) -> tuple[Part, ...]:
     parts: list[Part] = []
     at = 0
     fenced = _fenced(content) if "```" in content else []
+    fences = [start for start, _ in fenced]
     for match in _CALL.finditer(content):
-        if match.start() < at or any(start <= match.start() < end for start, end in fenced):
+        fence = bisect_right(fences, match.start()) - 1  # the last one that begins before it
+        if match.start() < at or (fence >= 0 and match.start() < fenced[fence][1]):
             continue
         try:
             _, end = _DECODER.raw_decode(content, match.end())
