@@ -11,12 +11,15 @@ Source: mozilla-ai-tinyagent 0.1.1, `tinyagent/tracing`, and github.com/mozilla-
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from msgspec.structs import replace
 
+from guard_core.errors import LimitExceeded
 from guard_core.recordings.formats.otlp import kinds
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.formats.trace_exports import spans
@@ -27,6 +30,10 @@ _OPERATION, _SENT, _OUTPUT = "gen_ai.operation.name", "gen_ai.input.messages", "
 _TOOL, _ARGUMENTS, _CALL_ID = "gen_ai.tool.name", "gen_ai.tool.args", "gen_ai.tool.call.id"
 _CALL, _RUN, _AGENT = "call_llm", "execute_tool", "invoke_agent"
 _OPERATIONS = frozenset({_CALL, _RUN, _AGENT})
+# Messages of all requests that are put together here: those of 300 calls with a result each. Ours: each costs as much
+# as one in a file, and a small file could ask for any number of them. The public traces have 5 calls at most.
+MOST_TOGETHER = 100_000
+_ByName = defaultdict[str, deque[JSON]]
 
 
 def is_record(value: JSON) -> bool:
@@ -39,13 +46,19 @@ def spans_of(value: JSON, line: int | None) -> Iterator[TraceSpan]:
     """The spans of a trace, each call with the messages that were sent, as far as they are known."""
     listed = sorted(fields.objects(value.get("spans")), key=lambda span: _start(span) or 0.0)
     histories: dict[str, _History] = {}  # by the span around the calls
-    latest = _History()
+    latest, together = _History(), 0
     for place, span in enumerate(listed):
         operation = _operation(span)
         if operation == _CALL:
             latest = histories.setdefault(_parent(span), _History())
             is_known = latest.may_be_sent(span)
-            read = _span(span, latest.call(span, _runs_after(listed[place + 1 :]), is_known=is_known), line)
+            together += len(latest.messages)
+            if together > MOST_TOGETHER:
+                raise LimitExceeded(
+                    f"requests of a trace with more than {MOST_TOGETHER:,} messages together", line=line
+                )
+            runs = _runs_after(listed, place)
+            read = _span(span, latest.call(span, runs, is_known=is_known), line)
             yield read if is_known else replace(read, trace=f"{read.trace} other requests")
         elif operation == _RUN:
             histories.get(_parent(span), latest).run(span)
@@ -63,7 +76,7 @@ class _History:
 
     messages: list[JSON] = field(default_factory=list)
     prompt: int = 0  # tokens of its last request
-    waiting: list[JSON] = field(default_factory=list)  # calls of tools without a result so far
+    waiting: _ByName = field(default_factory=lambda: _by_name(()))  # calls of tools without a result so far
 
     def may_be_sent(self, span: JSON) -> bool:
         """May a call have sent these messages: it says what it sent, or has no fewer tokens than the one before."""
@@ -71,7 +84,7 @@ class _History:
         prompt = fields.first_tokens(about, *kinds.PROMPT_KEYS)
         return bool(about.get(_SENT)) or prompt is None or prompt >= self.prompt
 
-    def call(self, span: JSON, runs: list[JSON], *, is_known: bool) -> JSON:
+    def call(self, span: JSON, runs: _ByName, *, is_known: bool) -> JSON:
         """The attributes of a call of the model; `runs`: those of tools that follow it; `is_known`: it sent these
         messages."""
         about = fields.mapping(span, "attributes")
@@ -91,21 +104,28 @@ class _History:
         request = {"messages": list(self.messages)}
         self.prompt = counts["prompt_tokens"] or self.prompt
         self.messages.append(answer)
-        self.waiting = list(fields.objects(answer.get("tool_calls")))
+        asked = fields.objects(answer.get("tool_calls"))
+        self.waiting = _by_name((call["function"]["name"], call) for call in asked)
         return _counted(spans.model_call(request, answer, model=model, counts=counts), about)
 
     def run(self, span: JSON) -> None:
         """A result, which the next request has."""
         about = fields.mapping(span, "attributes")
         name = fields.text(about, _TOOL)
-        asked = next((call for call in self.waiting if call["function"]["name"] == name), None)
-        if asked is not None:
-            self.waiting.remove(asked)
+        if asked := self.waiting[name]:
             result = {"role": "tool", "name": name, "content": _text(about.get(_OUTPUT))}
-            self.messages.append({**result, "tool_call_id": asked["id"]})
+            self.messages.append({**result, "tool_call_id": asked.popleft()["id"]})
 
 
-def _answer(output: Any, runs: list[JSON]) -> JSON:
+def _by_name(items: Iterable[tuple[str, JSON]]) -> _ByName:
+    """Calls or runs of tools by the tool's name, in their order."""
+    named: _ByName = defaultdict(deque)
+    for name, item in items:
+        named[name].append(item)
+    return named
+
+
+def _answer(output: Any, runs: _ByName) -> JSON:
     """An answer as a message: the calls of tools in it, each with what the span of its run says, or its words."""
     value = fields.decoded(output)
     calls = [item for item in fields.objects(value) if "tool.name" in item] if isinstance(value, list) else []
@@ -114,24 +134,18 @@ def _answer(output: Any, runs: list[JSON]) -> JSON:
     asked = []
     for call in calls:
         name = fields.text(call, "tool.name")
-        run = next((run for run in runs if fields.text(run, _TOOL) == name), {})
-        if run:
-            runs.remove(run)
+        run = runs[name].popleft() if runs[name] else {}
         arguments = fields.arguments(call.get("tool.args")) or run.get(_ARGUMENTS)
         about = {"name": name, "arguments": arguments}
         asked.append({"id": fields.text(run, _CALL_ID), "type": "function", "function": about})
     return {"role": "assistant", "content": None, "tool_calls": asked}
 
 
-def _runs_after(following: Iterable[JSON]) -> list[JSON]:
-    """The attributes of the runs of tools up to the next call of a model."""
-    runs = []
-    for span in following:
-        if _operation(span) == _CALL:
-            break
-        if _operation(span) == _RUN:
-            runs.append(fields.mapping(span, "attributes"))
-    return runs
+def _runs_after(listed: list[JSON], place: int) -> _ByName:
+    """The attributes of the runs of tools behind a call of a model, up to the next one."""
+    following = takewhile(lambda span: _operation(span) != _CALL, (listed[at] for at in range(place + 1, len(listed))))
+    runs = (fields.mapping(span, "attributes") for span in following if _operation(span) == _RUN)
+    return _by_name((fields.text(about, _TOOL), about) for about in runs)
 
 
 def _run(span: JSON) -> JSON:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from guard_core import recordings
-from guard_core.errors import DamagedRecording
+from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.trace_exports.format import FORMAT
 from guard_core.recordings.reading import strict_json
@@ -134,6 +134,27 @@ def test_only_ids_of_spans_may_be_wider_than_numbers():
     with pytest.raises(strict_json.JsonProblem) as caught:
         value(before + "9" * 21 + "}")
     assert caught.value.offset == len(before)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_small_file_asks_for_no_more_messages_than_the_limit(strict):
+    """500 calls, each with the answers before it: 125,000 messages."""
+    calls = [call(2**63 + number, number, "Go on", SENT if number == 1 else None) for number in range(1, 501)]
+    with pytest.raises(LimitExceeded, match="more than 100,000 messages together"):
+        read(*calls, strict=strict)
+
+
+def test_runs_of_one_tool_go_to_its_calls_in_their_order():
+    talk = [
+        call(
+            2**63 + 1, 100, [*asks("clock", {"zone": "UTC"}), *asks("write", {}), *asks("clock", {"zone": "CET"})], SENT
+        ),
+        *(run(2**63 + at, *named) for at, named in enumerate((("clock", "1"), ("write", "ok"), ("clock", "2")), 2)),
+        call(2**63 + 5, 150, "Done"),
+    ]
+    [session] = read(*talk, strict=True).sessions
+    results = [part for event in session.events for part in event.parts if isinstance(part, ToolResultPart)]
+    assert [(part.name, part.content) for part in results] == [("clock", "1"), ("write", "ok"), ("clock", "2")]
 
 
 def test_hostile_values_are_read_or_refused():
