@@ -183,7 +183,7 @@ MAY_GO_ON = (
 # The note of a recording in which a compaction may have left no trace.
 UNRECORDED_COMPACTIONS = "A compaction need not be in the file."
 # The note of a recording of which lines, or records, could not be read.
-DAMAGED = "Damaged lines of the file were left out: what they held is not among these messages."
+DAMAGED = "Damaged lines or records of the file were left out: what they held is not among these messages."
 # The note of a recording of calls without their messages.
 NO_CONTENT = "No message content was found: the tokens of each call are known, and a compaction need not show."
 # The note of a conversation of which only the model's answers were kept.

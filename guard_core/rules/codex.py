@@ -40,6 +40,7 @@ SCOPES = {"total": False, "0": False, "body_after_prefix": True, "1": True}
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.95.0 what waits, too
 CONFIGURED = "model_context_window"
 TURN_END_SHARE = "model_post_turn_compact_threshold_percent"  # of the usable window (0.171.0, run)
+TURN_ENDS_FROM = (0, 171)  # earlier versions were not run with it
 REASONING_OVERHEAD = 650  # bytes of an encrypted reasoning item: history.rs, `estimate_reasoning_length`
 _ENCRYPTS = re.compile(r"gpt|codex|\bo\d", re.IGNORECASE)  # OpenAI's models, whose reasoning is encrypted
 
@@ -162,9 +163,9 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
 
 def turn_ends(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Thresholds at the ends of turns, from which 0.171.0 compacts there, too: the share of the usable window that was
-    typed, then those that a person may have set, multiples of ten and of five first."""
+    typed, then those that a person may have set, multiples of ten and of five first; none of an earlier version."""
     usable, own = _usable(stretch, typed), percentage(typed, TURN_END_SHARE, is_fraction=False)
-    if not usable:
+    if not usable or () < numbers(stretch.version) < TURN_ENDS_FROM:
         return
     if own is not None:
         yield Hypothesis(f"{own:g} % of {usable:,}", int(own * usable / 100), 0)

@@ -54,9 +54,9 @@ NO_COUNT = {
     PICTURES: "many pictures of tools had come together, whatever the threshold",
     MEMORY: "the agent's memory was scarce, whatever the threshold",
     PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
-    POST_TURN: "it was made at the end of a turn, by a threshold of its own, which the file does not say",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
 }
+AT_END = "it was made at the end of a turn, by a threshold of its own, which the file does not say"
 SLIDES = "it is a move of a window that slides by design, whatever the count"
 AT_CHANGE = "it was made between calls of two models, versions or windows, and it is not known whose threshold applied"
 
@@ -118,8 +118,17 @@ class StretchChecks:
     @cached_property
     def ends(self) -> TurnEnds:
         """The ends of turns among these checks."""
-        rows = [row for row in self.compacted_rows() if self.trigger(row) == POST_TURN]
+        rows = [row for row in self.compacted_rows() if self._is_at_end(row)]
         return TurnEnds(self.counted, self.stretch, self.rule, self.typed, self.counts, self.quiet, rows)
+
+    def _is_at_end(self, row: int) -> bool:
+        """Was a compaction made at the end of a turn, where the agent has a threshold of its own."""
+        return self._has_ends and self.trigger(row) == POST_TURN
+
+    @cached_property
+    def _has_ends(self) -> bool:
+        ends = None if self.agent is None else self.agent.turn_ends
+        return ends is not None and any(True for _ in ends(self.stretch, self.typed))
 
     def compacted_rows(self) -> list[int]:
         """The rows at which a compaction was made."""
@@ -153,11 +162,19 @@ class StretchChecks:
         """A compaction as evidence of the threshold; None for one that proves nothing of it."""
         if self.agent is not None and self.agent.settled is not None:
             return None  # its count is a bound, which says whether the rule fires and no more
-        if row in self.at_change or self.trigger(row) == POST_TURN:
+        if row in self.at_change or self._is_at_end(row):
             return None
         if count is None or self.excuse(row) or self.refusal(row, count) is not None:
             return None
         return CheckEvidence(int(self.checks.step[row]), count, _is_sure(self.session, int(self.checks.place[row])))
+
+    def _why_elsewhere(self, row: int) -> str:
+        """Why a compaction at which the rule does not fire says nothing of it, "" where it does."""
+        if self._is_at_end(row):
+            return AT_END
+        if row in self.at_change:
+            return AT_CHANGE
+        return self.counted.why_held(row) if self.held[row] else ""
 
     def excuse(self, row: int) -> str:
         """Why a compaction says nothing of the rule, "" where it does."""
@@ -171,12 +188,10 @@ class StretchChecks:
             return by_person
         if self._slides(row):
             return SLIDES
-        if (word := self.trigger(row)) in NO_COUNT and not (word == POST_TURN and self.fires(row)):
+        if (word := self.trigger(row)) in NO_COUNT:
             return NO_COUNT[word]
-        if row in self.at_change and not self.fires(row):
-            return AT_CHANGE
-        if self.held[row] and self.agent is not None and not self.fires(row):
-            return self.counted.why_held(row)
+        if (why := self._why_elsewhere(row)) and not self.fires(row):
+            return why
         if at_turn_end(self.rule) and not self.checks.between[row]:
             return (
                 "within a turn, where the rule is not checked: after a refused request, or because a "

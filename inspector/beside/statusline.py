@@ -55,7 +55,7 @@ def status_line(data: bytes, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _threshold(version: str, model: str, window: int, environ: Mapping[str, str]) -> tuple[int, str]:
-    """The tokens at which something happens to a session, and what happens."""
+    """The tokens at which a session is compacted or its requests are refused, and which of these in words."""
     if _is_on(environ.get("DISABLE_COMPACT")) or _is_on(environ.get("DISABLE_AUTO_COMPACT")):
         return window, "automatic compaction is off"
     set_window = _number(environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW"))

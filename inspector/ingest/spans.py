@@ -99,15 +99,18 @@ class _Group(NamedTuple):
     @classmethod
     def of_events(cls, batch: SpanBatch) -> _Group:
         """The group that a stored row of events is."""
-        about: dict[str, Any] = {
-            "conversation": "",
-            "trace": batch.trace,
-            "service": batch.service,
-            "traces": frozenset(),
-        }
-        body = decompressed(batch.body)
-        about |= {"digest": bytes(batch.digest), "body": bytes(batch.body), "size": len(body), "has_calls": False}
-        return cls(batch.source, spans=_spans_of_events(body), **about)
+        return cls(
+            batch.source,
+            conversation="",
+            trace=batch.trace,
+            service=batch.service,
+            digest=bytes(batch.digest),
+            body=bytes(batch.body),
+            size=batch.size,
+            has_calls=False,
+            traces=frozenset(),
+            spans=_spans_of_events(decompressed(batch.body)),
+        )
 
     def only(self, spans: frozenset[str]) -> _Group:
         """The events of some of the spans alone."""
@@ -357,15 +360,15 @@ def _latest_spans(project: Project, source: str, wanted: set[str]) -> set[str]:
         if size > MOST_LOOKED_AT:
             break
         latest.append(key)
-    found: set[str] = set()
+    present: set[str] = set()
     for start in range(0, len(latest), FEW):
-        if found == wanted:
+        if present == wanted:
             break
         some = rows.filter(pk__in=latest[start : start + FEW])  # a worker may have dropped the texts of some by now
         for body in map(decompressed, some.values_list("body", flat=True)):
             if not wanted.isdisjoint(map(bytes.decode, _SPAN_ID.findall(body))):
-                found |= wanted & _spans_in(body, RESOURCES, placed_spans)
-    return found
+                present |= wanted & _spans_in(body, RESOURCES, placed_spans)
+    return present
 
 
 def _programs_of(project: Project, traces: set[str]) -> defaultdict[str, set[str]]:

@@ -187,8 +187,8 @@ def used_bytes(project: Project) -> int:
     """What the recordings of a project take, in bytes, without archives that are still to be unpacked, and without the
     files of cancelled imports, which a job is about to remove."""
     leaving = cancelled().filter(project=project)
-    kept = Recording.objects.of(project).exclude(pk__in=_archives(project).values("pk"))
-    return _bytes_of(kept.exclude(pk__in=leaving.values("pk")))
+    unpacked = Recording.objects.of(project).exclude(pk__in=_archives(project).values("pk"))
+    return _bytes_of(unpacked.exclude(pk__in=leaving.values("pk")))
 
 
 def _archives(project: Project) -> QuerySet[Recording]:

@@ -55,7 +55,7 @@ function unit(item) {
   return (item.path || item.file.name).replace(/-(wal|shm)$/, "");
 }
 
-// The form of a request. A session that lies in many files is put together now; `outcome` gets what went wrong with it.
+// The form of a request. A session in many files is joined now; `outcome` gets what went wrong.
 async function form_of(files, mode, outcome, signal, read) {
   const data = new FormData(form);
   data.delete("file");

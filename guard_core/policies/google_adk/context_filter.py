@@ -2,8 +2,8 @@
 
 Source of the rule: google-adk 2.13.0, `plugins/context_filter_plugin.py`, and scripted runs of it. The log stays, and
 each request is made of it anew. An invocation begins with the user's messages up to an answer. Once the log has
-`num_invocations_to_keep` and `remove_amount` invocations, every request holds the first of these numbers alone. Not
-here: a filter of one's own, and calls whose results come after a later message of the user.
+`num_invocations_to_keep` + `remove_amount` invocations, every request has only the newest `num_invocations_to_keep`.
+Not here: a filter of one's own, and calls whose results come after a later message of the user.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class AdkContextFilter(EditingPolicy):
         return ESTIMATE
 
     def limit(self, window: int) -> int:
-        kept = self.settings.num_invocations_to_keep
-        return kept + self.settings.remove_amount if kept else _OFF
+        newest = self.settings.num_invocations_to_keep
+        return newest + self.settings.remove_amount if newest else _OFF
 
     def counted(self, sizes: Sizes) -> Ints:
         return np.searchsorted(invocation_starts(sizes.ledger), sizes.at)

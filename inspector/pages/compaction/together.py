@@ -1,5 +1,5 @@
-"""Two to four compactions compared: what each removed, kept and inserted, its price, and what instructions
-became of it. On a page, as a file, and as a report to share."""
+"""Two to four compactions compared: what each removed, kept and inserted, its price, and what became of
+instructions. On a page, as a file, and as a report to share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets as any page reads them: what each selects by now, and what of it is left out."""
+"""Presets as any page reads them: what each selects now, and what of it is left out."""
 
 from __future__ import annotations
 

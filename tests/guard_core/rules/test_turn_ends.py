@@ -18,7 +18,7 @@ TURNS = (57_958, 102_749, 104_788, 53_409)
 COMPACTED = 3  # turns before the compaction
 
 
-def codex(trigger: str = "post_turn", turns: tuple[int, ...] = TURNS) -> Session:
+def codex(trigger: str = "post_turn", turns: tuple[int, ...] = TURNS, version: str = "0.171.0") -> Session:
     events, calls, compactions = [], [], []
     for turn, prompt in enumerate(turns):
         if turn == COMPACTED:
@@ -36,7 +36,7 @@ def codex(trigger: str = "post_turn", turns: tuple[int, ...] = TURNS) -> Session
         tuple(calls),
         tuple(compactions),
         format="codex",
-        versions=((0, "0.171.0"),),
+        versions=((0, version),),
         window=Sourced(258_400, Provenance.RECORDER),
     )
 
@@ -94,3 +94,10 @@ def test_the_share_is_of_the_usable_part_of_a_window_that_is_configured():
 def test_the_share_is_a_percentage():
     with pytest.raises(SettingError, match=f"{SHARE} is a percentage from 1 to 100, not '0'"):
         explain(codex(), typed={SHARE: "0"})
+
+
+def test_earlier_versions_are_not_said_to_have_a_threshold_at_the_ends_of_turns():
+    explanation = explain(codex(version="0.146.0"))
+    (item,) = explanation.compactions
+    assert (item.verdict, item.threshold) == (Agreement.OTHER_THRESHOLD, 244_800)
+    assert [bound.counter for bound in explanation.inference if bound.at_most is not None] == ["total_pending"]

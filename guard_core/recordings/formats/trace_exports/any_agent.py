@@ -30,7 +30,7 @@ _OPERATION, _SENT, _OUTPUT = "gen_ai.operation.name", "gen_ai.input.messages", "
 _TOOL, _ARGUMENTS, _CALL_ID = "gen_ai.tool.name", "gen_ai.tool.args", "gen_ai.tool.call.id"
 _CALL, _RUN, _AGENT = "call_llm", "execute_tool", "invoke_agent"
 _OPERATIONS = frozenset({_CALL, _RUN, _AGENT})
-# Messages of all requests that are put together here: those of 300 calls with a result each. Ours: each costs as much
+# Messages of all requests that are rebuilt here: those of 300 calls with a result each. Ours: each costs as much
 # as one in a file, and a small file could ask for any number of them. The public traces have 5 calls at most.
 MOST_TOGETHER = 100_000
 _ByName = defaultdict[str, deque[JSON]]
