@@ -21,14 +21,15 @@ from inspector.models.recordings import WAL
 NOTE = "uncertain-"  # and the name of the bytes, and one of its own
 
 
-def hold(name: str) -> None:
-    """Until the end of the transaction under way no other one brings or removes the bytes of this name: a project may
-    be given a file at the moment at which another one lets go of it. To be called before a row is locked. SQLite has
+def hold(*names: str) -> None:
+    """Until the end of the transaction under way no other one brings or removes the bytes of these names: a project may
+    be given a file at the moment at which another one lets go of it. To be called before a row is locked. One statement
+    locks them all, in an order of its own, so that processes that hold the same ones wait for each other. SQLite has
     one writer anyway."""
     if connection.vendor == "postgresql":
-        key = int.from_bytes(sha256(name.encode()).digest()[:8], "big", signed=True)
+        keys = sorted(int.from_bytes(sha256(name.encode()).digest()[:8], "big", signed=True) for name in {*names})
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+            cursor.execute("SELECT pg_advisory_xact_lock(key) FROM unnest(%s::bigint[]) AS key", [keys])
 
 
 @contextmanager

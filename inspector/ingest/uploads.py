@@ -294,8 +294,7 @@ def drop_unused(*recordings: UUID) -> bool:
     with transaction.atomic():
         stored = Recording.unscoped.filter(pk__in=recordings)
         places = {known.path.name for known in stored}
-        for place in sorted(places):  # in one order, so that processes that hold the same ones wait for each other
-            hold(place)
+        hold(*places)
         locked = {known.pk: known for known in stored.select_for_update().order_by("pk")}
         free = set(unused().filter(pk__in=locked).values_list("pk", flat=True))
         dropped = [known for pk, known in locked.items() if pk in free and known.path.name in places]

@@ -52,6 +52,7 @@ FILTER = PolicyKind(
     summarises=False,
     judged_by=RecordedRuns("google-adk", "context_filter"),
     known_problems=(
+        BEGINS_WITH_ANSWER,
         KnownProblem(
             "The first request is dropped like any other",
             "Nothing at the beginning is kept: what the user asked first is not sent once enough turns follow.",
