@@ -269,13 +269,12 @@ class AttributedUsage:
 
     def run(self, start: int, stop: int, head: View, kept_from: int, heuristics: Ints, form: str = "") -> CountedRun:
         """As `one`, step by step. Inserted messages in `head` are those of the epoch of step `start`."""
-        changed = self.ledger.first_changed(kept_from, form) if form else self.ledger.event_count
-        split = start + int(np.searchsorted(self.ledger.steps["at"][start:stop], changed, side="right"))
-        if (
-            form and split < stop
-        ):  # steps are in the log's order, so that the form changes the requests of the later ones
-            plain = self.run(start, split, head, kept_from, heuristics[: split - start])
-            return _joined(plain, self._formed(split, stop, head, kept_from, heuristics[split - start :], form))
+        if form:  # steps are in the log's order, so that the form changes the requests of the later ones
+            changed = self.ledger.first_changed(kept_from, form)
+            split = start + int(np.searchsorted(self.ledger.steps["at"][start:stop], changed, side="right"))
+            if split < stop:
+                plain = self.run(start, split, head, kept_from, heuristics[: split - start])
+                return _joined(plain, self._formed(split, stop, head, kept_from, heuristics[split - start :], form))
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
         sums, reported = self._sums(head), recorded > 0
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1

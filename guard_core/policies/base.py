@@ -91,13 +91,14 @@ class ReplayRun:
 
 
 class Quiet(NamedTuple):
-    """A run of steps in which a policy did nothing: `columns` and `counted` have `size` entries.
+    """A run of steps in which a policy did nothing: `columns` and `counted` have `size` entries, a number in place of a
+    column holds at every step.
 
     All of them send `head`. `ended`: the next step must be decided, it is not just the end of what was asked for.
     """
 
     size: int
-    columns: Mapping[str, NDArray[Any]]
+    columns: Mapping[str, NDArray[Any] | float]
     counted: CountedRun
     state: State
     ended: bool

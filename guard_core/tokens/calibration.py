@@ -64,9 +64,14 @@ def estimate_run(heuristic: Ints, real: Ints, last: Ints, factors: Factors) -> C
     """`estimate` for arrays."""
     known = real > 0
     ratio = known & (last > 0)
-    raw = np.full(len(heuristic), np.nan)
-    np.divide(real, last, out=raw, where=ratio)
-    factor = np.where(ratio, np.minimum(np.maximum(raw, factors.floor), factors.cap), factors.default)
+    if ratio.all():  # as in nearly every run, of which a replay asks for thousands: a third of the time
+        raw = real / last
+        factor = np.minimum(np.maximum(raw, factors.floor), factors.cap)
+        source = np.full(len(heuristic), RATIO)
+    else:
+        raw = np.full(len(heuristic), np.nan)
+        np.divide(real, last, out=raw, where=ratio)
+        factor = np.where(ratio, np.minimum(np.maximum(raw, factors.floor), factors.cap), factors.default)
+        source = np.where(ratio, RATIO, np.where(known, DEFAULT_WITH_REAL, DEFAULT))
     calibrated = (heuristic * factor).astype(np.int64)
-    source = np.where(ratio, RATIO, np.where(known, DEFAULT_WITH_REAL, DEFAULT))
     return CalibratedEstimates(raw, factor, source, calibrated, np.maximum(calibrated, real))

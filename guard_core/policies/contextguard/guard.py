@@ -224,13 +224,15 @@ class GuardStrategy:
         self,
         count: int,
         columns: dict[str, NDArray[Any]],
+        constants: dict[str, int],
         counts: LastCounts,
         memory: GuardMemory,
         head: Head,
         *,
         ended: bool,
     ) -> Quiet:
-        """The first `count` steps of a run, which all send `head`, and the memory after them."""
+        """The first `count` steps of a run, which all send `head`, and the memory after them; `constants` are columns
+        of one number."""
         cut = {name: column[:count] for name, column in columns.items()}
         if count:
             memory = msgspec.structs.replace(
@@ -239,7 +241,7 @@ class GuardStrategy:
                 real_tokens=int(counts.tokens[count]),
                 real_as_of=int(counts.as_of[count]),
             )
-        return Quiet(count, cut, counts.first(count), memory, ended, head)
+        return Quiet(count, {**cut, **constants}, counts.first(count), memory, ended, head)
 
 
 def reported(run: ReplayRun, start: int, stop: int, head: Head, heuristics: Ints, memory: GuardMemory) -> LastCounts:

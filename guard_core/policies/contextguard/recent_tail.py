@@ -150,11 +150,9 @@ class RecentTail(GuardStrategy):
             "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": np.append(state.last_heuristic, heuristics[:-1]),
             "real_as_of": counts.as_of[:-1],
-            "held": constant(size, 0),
-            "watermark": constant(size, 0),
-            "summary_bytes": constant(size, state.summary_bytes),
         }
-        return self.quiet(first if ended else size, columns, counts, state, head, ended=ended)
+        constants = {"held": 0, "watermark": 0, "summary_bytes": state.summary_bytes}
+        return self.quiet(first if ended else size, columns, constants, counts, state, head, ended=ended)
 
     def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         heuristics = trace["heuristic_decided"]

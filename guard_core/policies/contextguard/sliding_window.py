@@ -209,10 +209,9 @@ class GuardSlidingWindow(GuardStrategy):
             "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": np.append(state.last_heuristic, heuristics[:-1]),
             "real_as_of": counts.as_of[:-1],
-            "watermark": constant(size, state.watermark),
-            "summary_bytes": constant(size, state.summary_bytes),
         }
-        return self.quiet(size, columns, counts, state, head, ended=ended)
+        constants = {"watermark": state.watermark, "summary_bytes": state.summary_bytes}
+        return self.quiet(size, columns, constants, counts, state, head, ended=ended)
 
     def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         messages = trace["contents_decided"]

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.estimation.estimators import Heuristic
-from guard_core.ledger import Ints
 from guard_core.policies.base import Check, Decision, Quiet, ReplayRun
 from guard_core.policies.contextguard.contents import costs_of, truncate
 from guard_core.policies.contextguard.explain import explain_threshold
@@ -63,7 +62,7 @@ class Threshold(GuardStrategy):
         estimated = estimate(heuristic, state.real_tokens, state.last_heuristic, self.settings.factors)
         threshold = self.settings.limits(check.window).threshold
         trigger, held = self._trigger(check, costs, state, threshold, estimated.factor)
-        numbers = _numbers(estimated, threshold)
+        numbers = {**_numbers(estimated), "threshold": threshold}
         first = self._kept_from(check, state)
         if estimated.tokens < trigger or not first:
             wanted = estimated.tokens >= threshold
@@ -194,22 +193,24 @@ class Threshold(GuardStrategy):
         fires = estimated.tokens >= trigger
         first = int(np.argmax(fires))
         ended = bool(fires[first])
-        size = stop - start
         columns |= {
             "real_loaded": counts.tokens[:-1],
             "last_heuristic_loaded": last,
             "real_as_of": counts.as_of[:-1],
-            **_numbers(estimated, constant(size, threshold)),
-            "held": np.where(estimated.tokens >= threshold, held, 0),
-            "watermark": constant(size, state.watermark),
-            "summary_bytes": constant(size, state.summary_bytes),
+            **_numbers(estimated),
         }
-        return self.quiet(first if ended else size, columns, counts, state, head, ended=ended)
+        constants = {"threshold": threshold, "watermark": state.watermark, "summary_bytes": state.summary_bytes}
+        if isinstance(held, int):  # 0, where nothing holds
+            constants["held"] = held
+        else:
+            columns["held"] = np.where(estimated.tokens >= threshold, held, 0)
+        size = first if ended else stop - start
+        return self.quiet(size, columns, constants, counts, state, head, ended=ended)
 
     def _triggers(
         self, run: ReplayRun, steps: slice, state: GuardMemory, threshold: int, factor: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64] | int, NDArray[np.int64] | int]:
-        """`_trigger` for a run of steps."""
+        """`_trigger` for a run of steps: numbers where they are the same at every step."""
         if not self.settings.mend_loop or not state.summary_bytes:
             return threshold, 0
         asked = run.request_bytes[steps] if self.settings.name_request else constant(len(factor), 0)
@@ -228,7 +229,8 @@ class Threshold(GuardStrategy):
         threshold = self.settings.limits(run.window).threshold
         return {
             **memory,
-            **_numbers(estimated, constant(len(estimated.tokens), threshold)),
+            **_numbers(estimated),
+            "threshold": constant(len(estimated.tokens), threshold),
             "fired": (estimated.tokens >= threshold).astype(np.int64),
         }
 
@@ -236,15 +238,14 @@ class Threshold(GuardStrategy):
         return explain_threshold(self.settings, trace, step)
 
 
-def _numbers(estimated: CalibratedEstimate | CalibratedEstimates, threshold: int | Ints) -> dict[str, Any]:
-    """The columns of a decision, of one step or of many."""
+def _numbers(estimated: CalibratedEstimate | CalibratedEstimates) -> dict[str, Any]:
+    """What was estimated, of one step or of many, as columns."""
     return {
         "correction_raw": estimated.raw,
         "correction": estimated.factor,
         "correction_source": estimated.source,
         "calibrated": estimated.calibrated,
         "decision_tokens": estimated.tokens,
-        "threshold": threshold,
     }
 
 
