@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from datetime import timedelta
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 from django.db import connection, transaction
@@ -22,6 +24,7 @@ from inspector.jobs.slices import NOBODY, SLICE_LEASE, SLICE_SECONDS
 from inspector.models import Import, Project, Recording, Session
 from inspector.storage import deleting
 
+log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=9)  # a worker without a heartbeat for this long counts as dead
 REMOVED_TOGETHER = 50  # files in one transaction: ours, so that no other writer waits for long
 REMOVE_CANCELLED = "remove_cancelled"  # the kind of job that removes the files of cancelled members of archives
@@ -203,13 +206,28 @@ def _end_members(job: Import) -> None:
 def remove_cancelled(asked_by: str, seconds: float = SLICE_SECONDS, together: int = REMOVED_TOGETHER) -> None:
     """Remove the files of cancelled imports for about this long, `together` in a transaction, then queue again behind
     whatever was added meanwhile."""
-    until = time.monotonic() + seconds
-    while some := list(cancelled().order_by("pk").values_list("pk", flat=True)[:together]):
-        drop_unused(*some)
+    until, stuck = time.monotonic() + seconds, set[UUID]()
+    while some := [*cancelled().exclude(pk__in=stuck).order_by("pk").values_list("pk", flat=True)[:together]]:
+        try:
+            drop_unused(*some)
+        except OSError:
+            stuck |= _remove_each(some)
         if time.monotonic() >= until:
             break
-    if cancelled().exists():
+    if cancelled().exclude(pk__in=stuck).exists():
         queue.enqueue(REMOVE_CANCELLED, asked_by)
+
+
+def _remove_each(recordings: list[UUID]) -> set[UUID]:
+    """Remove files one by one; those that the system does not let go, which a later job tries again."""
+    stuck = set()
+    for recording in recordings:
+        try:
+            drop_unused(recording)
+        except OSError as error:
+            log.warning("A file of a cancelled import cannot be removed, and is tried again later: %s", error)
+            stuck.add(recording)
+    return stuck
 
 
 def resume_removing() -> None:

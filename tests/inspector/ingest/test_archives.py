@@ -517,6 +517,24 @@ def test_many_files_are_removed_in_a_few_statements_and_need_no_room_before(fold
 
 
 @pytest.mark.django_db
+def test_a_file_that_cannot_be_removed_keeps_no_other_one(folders, recording, caplog):
+    job = waiting_archive(recording, 3)
+    path = Recording.unscoped.order_by("pk")[0].path
+    path.unlink()
+    path.mkdir()  # which the system does not remove as a file
+    cancel_import(job)
+    queue.entries(REMOVE_CANCELLED).delete()
+    remove_cancelled(str(job.pk))
+    assert [known.path for known in Recording.unscoped.all()] == [path]
+    assert "cannot be removed" in caplog.text
+    assert not queue.entries(REMOVE_CANCELLED).exists()  # it would fail again at once
+    path.rmdir()
+    resume_removing()
+    remove_cancelled(str(job.pk))
+    assert not Recording.unscoped.exists()
+
+
+@pytest.mark.django_db
 def test_a_removal_whose_worker_died_is_taken_up(folders, recording):
     job = waiting_archive(recording, 2)
     cancel_import(job)
