@@ -39,8 +39,8 @@ def silent_truncation(story: Story, finding: Finding) -> None:
     if story.places[step] != story.places[earlier[-1]]:
         raise Wrong("a recorded compaction explains it")
     is_damaged = any(note.startswith("Damaged lines") for note in story.session.notes)
-    if ("Damaged lines" in finding.sentence) != is_damaged:
-        raise Wrong("lines of the file could not be read, or all could, and the sentence says otherwise")
+    if ("Damaged parts" in finding.sentence) != is_damaged:
+        raise Wrong("parts of the file could not be read, or all could, and the sentence says otherwise")
     same("count", finding.count, sum(1 for _ in _falls(story)))
     if before + added - after < max(_falls(story)):
         raise Wrong("another fall is deeper")

@@ -141,7 +141,7 @@ def silent_truncation(case: Case) -> list[Finding]:
         else ""
     )
     if DAMAGED in case.facts.session.notes:
-        blind += " Damaged lines of the file were left out: they may hold the reason."
+        blind += " Damaged parts of the file were left out: they may hold the reason."
     more = "" if len(falls) == 1 else f" {counted(len(falls) - 1, 'more fall')} like it."
     if len(falls) > 1 and case.facts.is_miscounted:
         more += " Perhaps the counts leave out what the provider's cache held."

@@ -211,10 +211,7 @@ class CrushReader:
         )
         if not isinstance(listed, list):
             raise DamagedRecording(f"{what} are not a list")
-        for item in listed:
-            if not isinstance(item, dict):
-                self._source.notes.skip("part that is not an object")
-        return list(fields.objects(listed))
+        return list(wrong_kinds.objects(self._source, listed, "part"))
 
     def _inflated(self, stored: bytes, what: str) -> bytes:
         limit = self._source.limits.line_bytes

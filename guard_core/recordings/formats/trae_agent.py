@@ -82,7 +82,7 @@ def _read_request(
         parts = _parts(message)
         if not parts:
             if message.get("content") is None:
-                source.problem(f"a message with the keys {', '.join(map(ascii, [*message][:4]))}, left out")
+                source.leave_out(f"a message with the keys {', '.join(map(ascii, [*message][:4]))}, left out")
             continue
         facts.message()
         facts.parts(parts)

@@ -26,7 +26,7 @@ class Bundle:
             self._stream.close()
             raise
         if noting and self._entries.damage:
-            source.problem(self._entries.damage)
+            source.leave_out(self._entries.damage)
 
     def __enter__(self) -> Bundle:
         return self

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from guard_core.events import value_text
-from guard_core.recordings.reading import fields, streams
+from guard_core.recordings.reading import fields, streams, wrong_kinds
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.refusals import names_length
 from guard_core.recordings.reading.source import ByteSource, SourceShape
@@ -34,11 +34,7 @@ def entries(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
     if source.shape is SourceShape.LINES:
         yield from ((line.number, line.obj) for line in source.lines())
         return
-    for item in source.elements(listed):
-        if isinstance(item, dict):
-            yield None, item
-        else:
-            source.notes.skip("item that is not an object")
+    yield from ((None, item) for item in wrong_kinds.objects(source, source.elements(listed), "item"))
 
 
 def listed(value: Any) -> list[Any]:

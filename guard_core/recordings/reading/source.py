@@ -69,7 +69,7 @@ class ByteSource:
         self.shelve: Path | None = None  # the folder in which readers may keep the texts of a large source
         self.shelve_from = SHELVED_FROM  # bytes from which a source is large
         self.early: EarlyEvents | None = None  # gets the events of a large source while it is read
-        self.has_left_out = False  # a damaged line or record
+        self.has_left_out = False  # a damaged line, record or part of one
         self._noted = 0  # the problems of lines up to here are noted: a second pass does not note them again
         self.memo: dict[str, Any] = {}  # what a format found out while it was asked whether it matches
         self.watch: ObjectWatch | None = None  # looks at what is parsed before the reader does
@@ -282,6 +282,11 @@ class ByteSource:
         if self.strict:
             raise DamagedRecording(message, line=line, column=column)
         self.notes.problem(message, line, column)
+
+    def leave_out(self, message: str, line: int | None = None) -> None:
+        """A problem with part of a conversation, which is left out."""
+        self.problem(message, line)
+        self.has_left_out = True
 
     def nothing_left(self, otherwise: str) -> DamagedRecording:
         """Why no session was found: the first damaged place that a lenient reading left out, else `otherwise`."""

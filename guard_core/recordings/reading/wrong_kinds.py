@@ -24,13 +24,13 @@ def objects(source: ByteSource, value: Any, what: str) -> Iterator[JSON]:
         if isinstance(item, dict):
             yield item
         else:
-            source.problem(f"{what} {place} is {kind_of(item)} and no object, left out")
+            source.leave_out(f"{what} {place} is {kind_of(item)} and no object, left out")
 
 
 def check_words(source: ByteSource, message: JSON, key: str, what: str, line: int | None = None) -> None:
     """Report content that is neither text nor blocks."""
     if not isinstance(message.get(key), str | list | dict | None):
-        source.problem(f"{what} whose {key} is {kind_of(message[key])}, left out", line)
+        source.leave_out(f"{what} whose {key} is {kind_of(message[key])}, left out", line)
 
 
 def check_window(source: ByteSource, value: JSON, key: str, line: int | None = None) -> None:

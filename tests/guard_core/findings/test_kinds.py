@@ -934,12 +934,23 @@ def test_lines_that_could_not_be_read_are_said_where_a_prompt_fell(damaged):
     facts = Facts.of(built)
     claims = recorded_findings(facts)
     (fall,) = (item for item in claims if item.kind == "silent_truncation")
-    assert ("Damaged lines of the file were left out: they may hold the reason." in fall.sentence) == (damaged >= 0)
+    assert ("Damaged parts of the file were left out: they may hold the reason." in fall.sentence) == (damaged >= 0)
     assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
     other = replace(
-        fall, sentence=fall.sentence.replace(" Damaged lines", "") if damaged >= 0 else f"{fall.sentence} Damaged lines"
+        fall, sentence=fall.sentence.replace(" Damaged parts", "") if damaged >= 0 else f"{fall.sentence} Damaged parts"
     )
     assert check(built, [other], facts.window)
+
+
+def test_what_could_not_be_read_of_one_json_object_is_not_called_lines():
+    messages = [{"role": "user", "content": "Look at the first file, please " * 40}, "damaged"]
+    messages += [{"role": "assistant", "content": "Seen", "usage": {"prompt_tokens": 900, "completion_tokens": 5}}]
+    (built,) = read(json.dumps({"model": "gpt-4o", "messages": messages}).encode()).sessions
+    assert DAMAGED in built.notes
+    fallen = chat(20_000, 20_100, 9_000, 9_100, window=100_000)
+    finding = findings(replace(fallen, notes=built.notes))["silent_truncation"]
+    assert "Damaged parts of the file were left out" in finding.sentence
+    assert "line" not in finding.sentence
 
 
 @pytest.mark.parametrize(

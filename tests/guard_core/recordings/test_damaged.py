@@ -3,6 +3,7 @@
 import msgspec
 
 from guard_core.recordings import FORMATS, read
+from guard_core.sessions import DAMAGED
 from tests.recordings.damaged import CASES as PLAIN_CASES
 from tests.recordings.damaged import LINE_CASES, Outcome, outcome
 from tests.recordings.damaged_formats import FORMAT_CASES, OUTCOMES
@@ -10,6 +11,7 @@ from tests.recordings.seeds import DATABASES, SEEDS
 
 CASES = [*PLAIN_CASES, *FORMAT_CASES]
 NAMES = [case.name for case in CASES]
+LEFT_OUT = (", left out", " are missing")
 
 
 # Each test reads all of them, and says which were read otherwise: a reading takes less time than a test of its own.
@@ -34,6 +36,17 @@ def test_a_lenient_reading_keeps_exactly_the_rest():
     readings = {case.name: outcome(case.content, strict=False) for case in CASES}
     wrong = read_otherwise(readings, {case.name: case.lenient for case in CASES})
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_session_of_which_something_was_left_out_says_so():
+    silent = []
+    for case in CASES:
+        if isinstance(case.lenient, int):
+            recording = read(case.content)
+            said = [problem.message for problem in recording.notes.problems if problem.message.endswith(LEFT_OUT)]
+            left_out = any("counts of tokens" not in message for message in said)
+            silent += [case.name for one in recording.sessions if left_out and DAMAGED not in one.notes]
+    assert silent == []
 
 
 def test_what_is_read_can_be_stored_anywhere():

@@ -119,7 +119,7 @@ def _request(source: ByteSource, number: int | None, line: JSON, expander: Expan
     try:
         return expander.expand(line)
     except LostRequest as error:
-        source.problem(str(error), number)
+        source.leave_out(str(error), number)
         return None
     except ValueError as error:
         raise DamagedRecording(str(error)) from error

@@ -162,7 +162,7 @@ class ClaudeStreamReader:
             return
         if not isinstance(message.get("content"), str | list | None):
             actual = wrong_kinds.kind_of(message["content"])
-            self.source.problem(f"a {kind} message whose content is {actual}, left out", self._number(line))
+            self.source.leave_out(f"a {kind} message whose content is {actual}, left out", self._number(line))
         parts = parts_of(message.get("content"))
         self.counter.parts(parts)
         shelf = self.source.shelf

@@ -78,7 +78,7 @@ class ExecThread:
         self._close()
         self.prompted = True
         if not isinstance(text, str):
-            self.source.problem(f"the prompt is {wrong_kinds.kind_of(text)} and no text, left out", line)
+            self.source.leave_out(f"the prompt is {wrong_kinds.kind_of(text)} and no text, left out", line)
             return
         self.facts.message()
         self.log.event(Role.USER, (TextPart(text),), line=line)

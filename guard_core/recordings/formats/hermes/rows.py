@@ -45,7 +45,7 @@ def _json(row: JSON, key: str, name: str, source: ByteSource | None) -> Any:
     """A column that holds a JSON list; in an export the list itself."""
     value = fields.decoded(row.get(key))
     if source is not None and value and not isinstance(value, list):
-        source.problem(f"the {key} of message {name[:60] or '(without id)'} are not a list")
+        source.leave_out(f"the {key} of message {name[:60] or '(without id)'} are not a list")
     return value
 
 
@@ -53,7 +53,7 @@ def _content(content: Any, name: str, source: ByteSource | None) -> Any:
     """Text, or the list of parts that Hermes stores as JSON behind a NUL."""
     if not isinstance(content, str):
         if source is not None and not isinstance(content, list | None):
-            source.problem(f"the content of message {name[:60] or '(without id)'} is not text")
+            source.leave_out(f"the content of message {name[:60] or '(without id)'} is not text")
         return content
     if content[:1] in {"\x00", "␀"} and content[1:].startswith(JSON_PREFIX):
         return fields.decoded(content[1 + len(JSON_PREFIX) :])

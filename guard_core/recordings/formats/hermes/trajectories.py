@@ -38,7 +38,7 @@ def read_trajectory(source: ByteSource, value: JSON, facts: FactCounter) -> Sess
         role = SPEAKERS.get(speaker)
         facts.message()
         if not isinstance(turn.get("value"), str):
-            source.problem(f"a turn of {speaker[:40] or 'an unnamed speaker'} whose value is not text")
+            source.leave_out(f"a turn of {speaker[:40] or 'an unnamed speaker'} whose value is not text")
         if text.startswith(summary_words.HERMES):
             _summarised(builder, text)
         elif speaker in RESULT_SPEAKERS:

@@ -152,7 +152,7 @@ class _Draft:
         """The session, with a mark where an event is missing; what points outside of it is left out."""
         self._leave_gap(self.counts["events"] if self.counts else 0)
         if self.missing:
-            self.source.problem(f"{self.missing} of {len(self.events)} events of this session are missing", self.line)
+            self.source.leave_out(f"{self.missing} of {len(self.events)} events of this session are missing", self.line)
         events = tuple(self.events) if isinstance(self.events, list) else cast("tuple[Event, ...]", self.events)
         session = msgspec.structs.replace(header_over(self.header, len(events)), events=events)
         return msgspec.structs.replace(session, **{name: self._checked(name) for name in KINDS})
@@ -167,7 +167,7 @@ class _Draft:
                 values.append(value)
         if self.counts and len(values) != self.counts[name]:
             missing = self.counts[name] - len(values)
-            self.source.problem(f"{missing} of {self.counts[name]} entries of {name} are missing", self.line)
+            self.source.leave_out(f"{missing} of {self.counts[name]} entries of {name} are missing", self.line)
         return tuple(values)
 
 

@@ -279,7 +279,7 @@ class ChatReader:
 
     def _event(self, message: Any, line: int | None) -> Event | None:
         if not isinstance(message, dict):
-            self.source.notes.skip("message that is not an object")
+            self.source.leave_out(f"a message is {wrong_kinds.kind_of(message)} and no object, left out", line)
             return None
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()
         if key not in self._known:

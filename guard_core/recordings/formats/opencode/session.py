@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.recordings.reading import fields, rewriting
+from guard_core.recordings.reading import fields, rewriting, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
@@ -57,11 +57,8 @@ def read_session(
     """One session of an export; its facts are added to `facts`."""
     reader = OpenCodeReader(source, facts, agent)
     facts.session()
-    for message in fields.items(export, "messages"):
-        if isinstance(message, dict):
-            reader.message(fields.mapping(message, "info"), list(fields.objects(message.get("parts"))))
-        else:
-            source.notes.skip("message that is not an object")
+    for message in wrong_kinds.objects(source, export.get("messages"), "message"):
+        reader.message(fields.mapping(message, "info"), list(fields.objects(message.get("parts"))))
     return reader.session(fields.mapping(export, "info"), notes)
 
 
