@@ -12,7 +12,7 @@ from guard_core.checker.plain_words import typed
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.usage import Usage, usage_for
 from guard_core.events import Event, MediaPart, ToolResultPart, part_text
-from guard_core.facts.going_on import LONGEST, says_to_go_on
+from guard_core.facts.going_on import says_to_go_on
 from guard_core.findings.claims import Finding
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -305,15 +305,13 @@ class Story:
         for index, event in enumerate(self.session.events):
             if not _begins_turn(event):
                 continue
-            first = next((text for part in event.parts if (text := part_text(part)).strip()), "")
-            is_brief = len(first.encode()) <= LONGEST
             text = next((one for one in typed(event) if one.strip()), "")
-            is_command = is_brief and text.lstrip().startswith(("<command-", "<bash-input>"))
+            is_command = text.lstrip().startswith(("<command-", "<bash-input>"))
             words = " ".join((_TAGGED.match(text.strip()) or [text, text, text])[2].split()).strip('"\\')
             pictures = any(isinstance(part, MediaPart) for part in event.parts)
             if is_command and not _ARGUMENTS.search(text):
                 continue
-            if pictures or not is_brief or not says_to_go_on(words):
+            if pictures or not says_to_go_on(words):
                 asked = index
             elif asked >= 0:
                 continued[index] = asked

@@ -24,7 +24,7 @@ from guard_core.facts.texts import conveys, may_translate, restates, split_sente
 from guard_core.facts.todos import OpenTodo, all_todo_events, open_at
 from guard_core.facts.withdrawals import only_lifts, takes_back, withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
-from guard_core.findings.tasks import brief_turns, continued_tasks, task_column
+from guard_core.findings.tasks import continued_tasks, may_be_no_request, task_column
 from guard_core.ledger import Ints, Ledger
 from guard_core.own_words import typed_parts
 from guard_core.quoting import asserts, letters_of, may_say, readings, runs_of, says, width
@@ -166,18 +166,23 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
 def _read_first(
     session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]
 ) -> tuple[dict[int, Event], list[list[OpenTodo]]]:
-    """The messages that a compaction may have taken away and those that may only ask to continue, and the todos that
-    one took away; read up to the last of all these."""
+    """The messages that a compaction may have taken away, those that may only ask to continue, each with the one that
+    began the turn before, and the todos that one took away; read up to the last of all these."""
     users = ledger.steps["user_event"]
     removed = {*removed_requests(session, ledger, users), *removed_later(session, ledger, users)}
-    wanted = {*removed, *brief_turns(ledger)} if removed else set()
+    starts = set(ledger.turn_starts.tolist()) if removed else set()
     of_todos = set(_removed_todo_events(session, ledger))
-    begun, written = {}, []
-    for index, event in enumerate(islice(read(), max([*wanted, *of_todos], default=-1) + 1)):
+    begun: dict[int, Event] = {}
+    written: list[tuple[int, Event]] = []
+    before: dict[int, Event] = {}
+    for index, event in enumerate(islice(read(), max([*removed, *starts, *of_todos], default=-1) + 1)):
         if index in of_todos:
             written.append((index, event))
-        if index in wanted:
+        if index in removed:
             begun[index] = event
+        if index in starts:
+            begun |= {**before, index: event} if may_be_no_request(event) else {}
+            before = {index: event}
     return begun, _removed_todos(session, ledger, written)
 
 

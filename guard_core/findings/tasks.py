@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from guard_core.events import Event, MediaPart, part_text
-from guard_core.facts.going_on import LONGEST, says_to_go_on
+from guard_core.facts.going_on import says_to_go_on
 from guard_core.findings.first_words import first_words
 from guard_core.ledger import Ints, Ledger
 
 
-def brief_turns(ledger: Ledger) -> list[int]:
-    """The messages that began a turn and are so short that they may only ask to continue, each with
-    the one before it."""
-    starts = ledger.turn_starts
-    brief = np.flatnonzero(ledger.events["request_bytes"][starts] <= LONGEST)
-    messages: list[int] = np.unique(starts[np.concatenate((brief, brief[brief > 0] - 1))]).tolist()
-    return messages
+def may_be_no_request(event: Event) -> bool:
+    """May a message that began a turn be no request of its own: it only asks to continue, or it has no words for the
+    model."""
+    words = first_words(event)
+    return not words or says_to_go_on(words)
 
 
 def continued_tasks(ledger: Ledger, begun: Mapping[int, Event]) -> dict[int, int]:
-    """The messages that only ask to continue, each with the last request before it. `begun` has those of `brief_turns`;
-    what an agent does without its model is no request."""
+    """The messages that only ask to continue, each with the last request before it. `begun` has the messages that
+    `may_be_no_request`; what an agent does without its model is none."""
     continued: dict[int, int] = {}
     task = -1
     for start in ledger.turn_starts.tolist():

@@ -1069,10 +1069,14 @@ def test_a_request_beside_what_an_editor_adds_is_kept_by_a_summary_that_quotes_i
     assert finding.sentence.endswith("the summary still quotes it.")
 
 
-def test_a_user_who_only_says_to_go_on_does_so_with_a_file_open():
+TABS = CODEX.replace("- never.md: docs/never.md\n", "".join(f"- {at}.md: docs/{at}.md\n" for at in range(200)))
+
+
+@pytest.mark.parametrize("texts", [(OPENED, "continue"), (f"{TABS}continue",)])
+def test_a_user_who_only_says_to_go_on_does_so_with_a_file_open(texts):
     built = gone_on("continue", compaction(5, summary="Half is done."))
     events = list(built.events)
-    events[4] = replace(events[4], parts=(TextPart(OPENED), TextPart("continue")))
+    events[4] = replace(events[4], parts=tuple(map(TextPart, texts)))
     built = replace(built, events=tuple(events))
     (finding,) = lost(built)
     assert (finding.numbers["message"], finding.numbers["continued_by"]) == (0, 4)
