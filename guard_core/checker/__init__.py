@@ -4,9 +4,9 @@ It shares no code with what makes them but what tokens cost (ledger, attribution
 what an instruction is (`facts.instructions`), when a summary says one in other words (`facts.texts`), when a sentence
 permits something (`facts.lifting`) or takes a rule back (`facts.withdrawals`), which todos are open (`facts.todos`),
 and which message only asks to continue (`facts.going_on`). A claim that is wrong because one of these is wrong is
-confirmed, but where a simpler test of its own (`plain_words`: a rule that is plainly lifted, a todo that is closed, a
-message too long to say only "go on") contradicts it; they are measured and tested by themselves. Quotations, and
-negations before them, it finds by itself.
+confirmed, but where a simpler test of its own (`plain_words`: a rule that is plainly lifted, a sentence that a summary
+plainly has, or has no word of, a todo that is closed, a message too long to say only "go on") contradicts it; they are
+measured and tested by themselves. Quotations, and negations before them, it finds by itself.
 
 Nothing here is fast. It walks a session step by step in plain lists, prices every request on its own, looks for words
 in every message of a request, and compares each number of a claim with its own. What it cannot confirm is a

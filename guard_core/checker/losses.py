@@ -18,6 +18,7 @@ from guard_core.checker.restating import (
     restates,
     rule_in,
     states_rules_alone,
+    tells,
     weight,
 )
 from guard_core.checker.shared import (
@@ -34,7 +35,6 @@ from guard_core.facts.instructions import (
 )
 from guard_core.facts.lifting import permits
 from guard_core.facts.texts import (
-    conveys,
     instructions_in,
     split_sentences,
 )
@@ -405,7 +405,7 @@ def _tells(story: Story, step: int, rule: str, words: str = "") -> bool:
     if place < 0:
         return False
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.session.compactions[place])]
-    return is_foreign("\n".join(said), rule) or any(conveys(text, rule) for text in said)
+    return is_foreign("\n".join(said), rule) or any(tells(text, rule) for text in said)
 
 
 def _begins(text: str, quote: str) -> bool:

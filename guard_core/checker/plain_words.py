@@ -1,7 +1,8 @@
 """What words plainly say: tests of the checker's own, which know less than those of `facts` and share nothing with it.
 
-Each is strict in one direction: where it says that a rule was lifted, a todo closed or a message no mere "go on", that
-is so, whatever the finder's tests make of it. Where it says nothing, only the shared tests are left.
+Each is strict in one direction: where it says that a rule was lifted, a sentence said or not said, a todo closed or a
+message no mere "go on", that is so, whatever the finder's tests make of it. Where it says nothing, only the shared
+tests are left.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _LEAVING = (
     *("not ", "n't", "never", "only", "except", "unless", "until", "if ", "?", "once", "this time", "today"),
     "for now",
 )
+_NEGATING = frozenset("never not don't no nor none mustn't shouldn't can't cannot without avoid only".split())  # noqa: SIM905
+_BEGINNING, _LEAST_SILENT = 3, 4  # letters by which a word is known in another form; words that a sentence must have
+_FIRST_UNSPACED = "\u2e80"  # of the scripts that put no space between words
 _AROUND = r"(ide_\w{1,40}|system-reminder|environment_details)"  # "ide_…": by extensions of editors
 _FIRST, _LAST = re.compile(rf"\s*<{_AROUND}>"), re.compile(rf"</{_AROUND}>\s*")
 _CODEX_REQUEST = "\n## My request for Codex:"  # behind what its extension says of the editor
@@ -42,8 +46,32 @@ def plainly_lifts(said: str, rule: str) -> bool:
     return len(about) > 1 and is_lifting and about <= set(_long_words(folded))
 
 
+def plainly_says(text: str, sentence: str) -> bool:
+    """Has one sentence or line of a text each longer word of a sentence, the same negations, and no more than twice as
+    many words."""
+    words, about = _folded_words(sentence), {word for word in _long_words(sentence) if word not in _DENYING}
+    for line in re.split(r"(?<=[.!?])\s|\n", text) if len(about) > 1 else ():
+        said = _folded_words(line)
+        if about <= set(said) and len(said) <= 2 * len(words) and not line.rstrip().endswith("?"):
+            is_lifted = any(one in " ".join(line.casefold().split()) for one in _LIFTING)
+            if _NEGATING & set(said) == _NEGATING & set(words) and not is_lifted:
+                return True
+    return False
+
+
+def plainly_lacks(text: str, sentence: str) -> bool:
+    """Does no word of a text begin as one of the longer words of a sentence does, of which there are several."""
+    about = {word[:_BEGINNING] for word in _long_words(sentence) if word not in _DENYING}
+    is_spaced = not any(letter >= _FIRST_UNSPACED for letter in sentence)
+    return is_spaced and len(about) >= _LEAST_SILENT and not about & {word[:_BEGINNING] for word in _long_words(text)}
+
+
+def _folded_words(text: str) -> list[str]:
+    return _WORDS.findall(text.casefold().replace("’", "'"))
+
+
 def _long_words(text: str) -> list[str]:
-    return [word for word in _WORDS.findall(text.casefold().replace("’", "'")) if len(word) >= _LEAST_LETTERS]
+    return [word for word in _folded_words(text) if len(word) >= _LEAST_LETTERS]
 
 
 def typed(event: Event) -> list[str]:

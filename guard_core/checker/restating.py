@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from guard_core.checker.plain_words import typed
+from guard_core.checker.plain_words import plainly_lacks, plainly_says, typed
 from guard_core.checker.story import Story, own_texts
 from guard_core.events import part_text
 from guard_core.facts.instructions import (
@@ -100,10 +100,21 @@ def restates(story: Story, index: int, message: int) -> bool:
     long = [one for one in sentences if paraphrases(one, one)]
     short = [one for one in sentences if len(content_words(one)) > 1]
     for text in said:
-        says = [paraphrases(text, one, _RESTATED) for one in long] or [conveys(text, one) for one in short]
+        says = [is_said(text, one, paraphrases(text, one, _RESTATED)) for one in long]
+        says = says or [tells(text, one) for one in short]
         if says and all(says):
             return True
     return False
+
+
+def tells(text: str, sentence: str) -> bool:
+    """May a text say what a sentence says."""
+    return is_said(text, sentence, conveys(text, sentence))
+
+
+def is_said(text: str, sentence: str, is_close: bool) -> bool:
+    """The same, where `is_close` is what the shared measure of words makes of it, and plain words may contradict it."""
+    return plainly_says(text, sentence) or (is_close and not plainly_lacks(text, sentence))
 
 
 def is_foreign(text: str, asked: str) -> bool:

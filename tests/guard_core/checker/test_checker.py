@@ -15,9 +15,10 @@ import guard_core.checker
 import guard_core.findings
 from guard_core.checker import check
 from guard_core.checker.own_rule import OWN_RULE
-from guard_core.checker.plain_words import is_closed, is_long, plainly_lifts
+from guard_core.checker.plain_words import is_closed, is_long, plainly_lacks, plainly_lifts, plainly_says
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import REPLAYED, rules_lost
+from guard_core.checker.restating import is_said
 from guard_core.checker.story import ReplayStory
 from guard_core.events import Event, Role, TextPart, ToolCallPart
 from guard_core.findings import Finding
@@ -279,6 +280,26 @@ def test_a_lie_about_a_rule_that_was_lifted_a_todo_that_was_closed_and_a_message
     assert reasons("todos lost", "todo_lost", 3, closed)
     asked = Event(Role.USER, (TextPart("OK, continue with the manual of the importer instead, the parser is done."),))
     assert reasons("continued request lost", "request_lost", 6, asked)
+
+
+RULE = "Never push the importer branch to the main repository."
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "lacks"),
+    [
+        ("Goal: port it.\nRule: to the main repository never push the importer branch.", True, False),
+        ("The user pushes the importer branch to the main repository.", False, False),
+        ("The importer branch may be pushed: you may never mind, push to the main repository.", False, False),
+        ("Should I never push the importer branch to the main repository?", False, False),
+        ("No longer: never push the importer branch to the main repository.", False, False),
+        ("Only tests were written so far.", False, True),
+        ("Imported two files.", False, False),
+    ],
+)
+def test_its_own_test_of_what_a_summary_says_contradicts_the_shared_measure(text, says, lacks):
+    assert (plainly_says(text, RULE), plainly_lacks(text, RULE)) == (says, lacks)
+    assert [is_said(text, RULE, close) for close in (False, True)] == [says, not lacks]
 
 
 def test_its_own_test_of_a_closed_todo_reads_lists_and_boxes():
