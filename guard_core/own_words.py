@@ -1,9 +1,11 @@
-"""What a user typed of a message: without what an editor or an agent put around it in the same message."""
+"""What a user typed of a message: without what an editor or an agent put around it in the same message; and of what was
+typed the user's own words: without the documents in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -17,6 +19,21 @@ _CLOSING = re.compile(rf"</{_TAG}>\s*")
 # What Codex's extension writes before a user's words, under headings (open tabs, the selection, attached files), ends
 # with this one: USER_MESSAGE_BEGIN in https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 _HEADING, _REQUEST_HEADING = "# ", "\n## My request for Codex:"
+
+# A document in a message is marked as one: tags on lines of their own around it, as providers advise for prompts
+# (https://docs.claude.com/en/docs/build-with-claude/prompt-engineering/use-xml-tags) and Cline writes files that are
+# named in a message, three quotation marks, or the marks of a block quote (CommonMark 0.31.2, 5.1).
+_OPENING = re.compile(r"[ \t]*<([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>\s*")
+_ENDING = re.compile(r"</([A-Za-z][\w.:-]{0,60})>\s*$")
+_BLOCK_QUOTE = re.compile(r" {0,3}>")
+_QUOTES = '"""'
+# Tags with one of these words in their name have what is asked for, and no document. Ours.
+_ASKING = frozenset(
+    """
+    ask command constraint feedback format goal guideline instruction message objective policy prompt query
+    question request requirement role rule step style system task todo user
+    """.split()  # noqa: SIM905
+)
 
 
 def typed_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -42,7 +59,78 @@ def typed_text(text: str) -> str:
         start = block.end()
     while (begun := _last_block(text, start, stop)) >= 0:
         stop = begun
-    return text if (start, stop) == (0, len(text)) else text[start:stop].strip()
+    typed = text if (start, stop) == (0, len(text)) else text[start:stop].strip()
+    return _behind_documents(typed)
+
+
+def own_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts of a user's message as typed, without the documents in their texts."""
+    return tuple(
+        msgspec.structs.replace(part, text=without_documents(part.text)) if isinstance(part, TextPart) else part
+        for part in typed_parts(parts)
+    )
+
+
+def without_documents(text: str) -> str:
+    """A text without the lines of the documents in it; all of it where nothing else is left."""
+    lines = text.split("\n")
+    documents = list(_documents(lines))
+    if not documents:
+        return text
+    quoted = {place for document in documents for place in document}
+    own = "\n".join(line for place, line in enumerate(lines) if place not in quoted)
+    return own if own.strip() else text
+
+
+def _behind_documents(text: str) -> str:
+    """A text from its first line on that is of no document; all of it where there is none."""
+    lines = text.split("\n")
+    start = 0
+    for document in _documents(lines):
+        if any(map(str.strip, lines[start : document.start])):
+            break
+        start = document.stop
+    rest = "\n".join(lines[start:]) if start else text
+    return rest.lstrip() if start and rest.strip() else text
+
+
+def _documents(lines: list[str]) -> Iterator[range]:
+    """The lines of each document in a text, in their order, with its marks where they have lines of their own."""
+    endings: dict[str, list[int]] = {}
+    for place, line in enumerate(lines):
+        ending = _ENDING.search(line)
+        endings.setdefault(ending[1] if ending else _quotes_in(line), []).append(place)
+    place = 0
+    while place < len(lines):
+        line, opening = lines[place], _OPENING.fullmatch(lines[place])
+        name = _quotes_in(line) if opening is None else "" if _asks(opening[1]) else opening[1]
+        last = _next(endings.get(name, ()), place) if name else -1
+        if _BLOCK_QUOTE.match(line):
+            yield range(place, place + 1)
+        elif last >= 0:
+            yield range(place + _is_partly_own(line), last + 1 - _is_partly_own(lines[last]))
+        place = max(last, place) + 1
+
+
+def _next(places: Sequence[int], place: int) -> int:
+    """The first of some places in order behind this one, -1: none."""
+    later = bisect_right(places, place)
+    return places[later] if later < len(places) else -1
+
+
+def _quotes_in(line: str) -> str:
+    """The marks that begin or end a quotation on a line; "" where there are none, or both."""
+    return _QUOTES if line.count(_QUOTES) % 2 else ""
+
+
+def _is_partly_own(line: str) -> bool:
+    """Has a line words before or behind the marks of a quotation."""
+    return _QUOTES in line and line.strip() != _QUOTES
+
+
+def _asks(name: str) -> bool:
+    """Does the name of a tag say that what is asked for is in it."""
+    return any(word.removesuffix("s") in _ASKING for word in re.split(r"[\W_]", name.casefold()))
 
 
 def _last_block(text: str, start: int, stop: int) -> int:

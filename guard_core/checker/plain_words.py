@@ -32,6 +32,13 @@ _FIRST_UNSPACED = "\u2e80"  # of the scripts that put no space between words
 _AROUND = r"(ide_\w{1,40}|system-reminder|environment_details)"  # "ide_…": by extensions of editors
 _FIRST, _LAST = re.compile(rf"\s*<{_AROUND}>"), re.compile(rf"</{_AROUND}>\s*")
 _CODEX_REQUEST = "\n## My request for Codex:"  # behind what its extension says of the editor
+_THREE, _TAG_ALONE = '"' * 3, re.compile(r"<([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
+_ASKED = frozenset(
+    """
+    ask command constraint feedback format goal guideline instruction message objective policy prompt query
+    question request requirement role rule step style system task todo user
+    """.split()  # noqa: SIM905
+)  # in the name of a tag around what is asked for
 _PERMITS = re.compile(r"\b(?:you|we) (?:may|can)\b|\blonger\b", re.IGNORECASE)
 _CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
 
@@ -92,18 +99,52 @@ def _without_blocks(text: str) -> str:
         begun := said.rfind(f"<{block[1]}>", start, stop)
     ) >= 0:
         stop = begun
-    return said[start:stop].strip()
+    return _behind_quoted(said[start:stop].strip())
+
+
+def own_words(text: str) -> str:
+    """A text without what is quoted in it: between tags or three quotation marks on lines of their own, or behind the
+    marks of block quotes; all of it where nothing else is left."""
+    lines = text.split("\n")
+    own = "\n".join(line for line, is_quoted in zip(lines, _quoted(lines), strict=True) if not is_quoted)
+    return own if own.strip() else text
+
+
+def _behind_quoted(text: str) -> str:
+    """A text without what is quoted at its beginning; all of it where nothing else is left."""
+    lines = text.split("\n")
+    own = [place for place, is_quoted in enumerate(_quoted(lines)) if not is_quoted and lines[place].strip()]
+    is_behind = bool(own) and any(map(str.strip, lines[: own[0]]))
+    return "\n".join(lines[own[0] :]).strip() if is_behind else text
+
+
+def _quoted(lines: list[str]) -> list[bool]:
+    """Which lines are quoted."""
+    quoted = [line[:4].lstrip(" ").startswith(">") for line in lines]
+    until = -1
+    for place, line in enumerate(lines):
+        if place <= until:
+            continue
+        tag = _TAG_ALONE.fullmatch(line.strip())
+        is_mark = line.count(_THREE) % 2 == 1
+        if tag and not _ASKED.intersection(re.split(r"s?[-_.:]|s$|$", tag[1].casefold())):
+            ends = (later for later in range(place + 1, len(lines)) if lines[later].rstrip().endswith(f"</{tag[1]}>"))
+        elif is_mark and not tag:
+            ends = (later for later in range(place + 1, len(lines)) if lines[later].count(_THREE) % 2)
+        else:
+            continue
+        until = next(ends, -1)
+        for inside in range(place, until + 1):
+            is_at_end = inside in (place, until) and is_mark
+            quoted[inside] |= not is_at_end or lines[inside].strip() == _THREE
+    return quoted
 
 
 def is_long(event: Event) -> bool:
     """Has a sentence of a message so many words that it says more than to go on, without what an agent puts in tags and
     what permits something."""
     text = " ".join(re.sub(r"<[^<>]*>", " ", one) for one in typed(event))
-    said = (
-        one
-        for one in re.split(r"[.!?]\s|\n", text)
-        if not re.search(r"\b(?:you|we) (?:may|can)\b|\blonger\b", one, re.I)
-    )
+    said = (one for one in re.split(r"[.!?]\s|\n", text) if not _PERMITS.search(one))
     return any(len(one.split()) > MOST_WORDS for one in said)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from guard_core.checker.plain_words import plainly_lacks, plainly_says, typed
+from guard_core.checker.plain_words import own_words, plainly_lacks, plainly_says, typed
 from guard_core.checker.story import Story, own_texts
 from guard_core.events import part_text
 from guard_core.facts.instructions import (
@@ -68,7 +68,7 @@ def states_rules_alone(sentence: str) -> bool:
 
 def parted(story: Story, message: int) -> tuple[list[str], list[str]]:
     """The clauses of a message that state rules, and the others; where all do, these are what was asked for."""
-    text = "\n".join(typed(story.session.events[message]))
+    text = "\n".join(map(own_words, typed(story.session.events[message])))
     clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSES.split(text)]
     clauses = [clause for clause in clauses if weight(clause) >= SHORTEST_QUOTE]
     rules = [clause for clause in clauses if kind_of(clause) == RULE]
@@ -89,7 +89,7 @@ def repeats(story: Story, index: int, words: str) -> bool:
 def restates(story: Story, index: int, message: int) -> bool:
     """Does it say what a message says in other words, sentence by sentence, as far as sentences are long enough."""
     asked = next(text for one in typed(story.session.events[message]) if (text := one.strip()))
-    asked = " ".join(TYPED.findall(asked)) or asked
+    asked = " ".join(TYPED.findall(asked)) or own_words(asked)
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.recorded(index))]
     sentences = split_sentences(asked)
     sentences = [

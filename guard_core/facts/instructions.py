@@ -9,7 +9,7 @@ from guard_core.events import Event, Part, TextPart
 from guard_core.facts import wordings
 from guard_core.facts.reports import reports
 from guard_core.facts.texts import content_words, has_unspaced, split_sentences
-from guard_core.own_words import typed_parts
+from guard_core.own_words import own_parts
 
 RULE, REQUEST = "rule", "request"
 LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
@@ -34,6 +34,26 @@ _DIRECTING = re.compile(
     r"|ensure)\b|^\W*required:? (?!=)|\b(?:you|we) (?:can(?:not|['’]?t)|never|always|only)\b"
     r"|^(?:\W|(?:and|but|or|so|also|then|please|pls|rule|note|important|remember)\b)*"
     r"(?:never|always|do not|don['’]?t|only|avoid|prefer|at most|at least|without|instead of|unless)\b",
+    re.IGNORECASE,
+)
+# What begins as such a rule and goes on as a statement does: with a subject and a verb that no rule has, "only three of
+# them were left", "never before has it rained so much"; behind "without" and the like in its main clause. Ours.
+_STATEMENT = re.compile(
+    r"\W*(?:(?:(?:and|but|or|so|also|then)\b\W*)*(?:only|never|always|at least|at most)\s+(?:(?:in|on|at|after|before"
+    r"|once|since|when|during|a|an|the|this|these|those|some|few|half|most|one|two|three|four|five|six|seven|eight|nine"
+    r"|ten|eleven|twelve|he|she|it|they|\d[\d.,]*)\b(?P<about>[^,;:]*)|(?P<verb>has|had|is|are|was|were|did)\b)"
+    r"|(?:without|instead of|unless)\b(?P<main>.*))",
+    re.IGNORECASE,
+)
+_FINITE = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|did|would|they|he|she|(?!embed)[a-z]{2,}(?<!e)ed)\b", re.IGNORECASE
+)
+_RELATIVE = re.compile(
+    r"\b(?:that|which|who|whose|where|when|if|while|until|because|as|what|how|than|you|we|i)\b.*", re.I
+)
+_DEMANDS = re.compile(
+    r"\b(?:must|should|shall|please|required|forbidden|prohibited|allowed|(?:is|are) to|never|always|avoid|do not"
+    r"|don['’]?t)\b",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\w+://\S+")
@@ -152,7 +172,16 @@ def directs(sentence: str) -> bool:
         return False
     if _ENGLISH_RULE.search(_STATED.sub("", words)) is None or _EASTERN_RULE.search(words) or _asks(words):
         return True
-    return _DIRECTING.search(words) is not None or wordings.states_rule(words)
+    return (_DIRECTING.search(words) is not None and not _happens(words)) or wordings.states_rule(words)
+
+
+def _happens(words: str) -> bool:
+    """Does a sentence begin as a rule does, and say how things are or were."""
+    stated = _STATEMENT.match(words)
+    if stated is None or stated["verb"]:
+        return stated is not None
+    clause = stated["about"] or (stated["main"] or "").partition(",")[2]
+    return _FINITE.search(_RELATIVE.sub("", clause)) is not None and _DEMANDS.search(clause) is None
 
 
 def outlasts_its_turn(sentence: str) -> bool:
@@ -196,7 +225,7 @@ def _states_rule(words: str) -> bool:
 
 
 def rule_sentences(event: Event) -> int:
-    """How many sentences of a message state a rule, of a user's those that were typed: they have a word such as "must",
-    "never" or "only"."""
-    parts = typed_parts(event.parts) if event.starts_turn() else event.parts
+    """How many sentences of a message state a rule, of a user's those in the user's own words: they have a word such as
+    "must", "never" or "only"."""
+    parts = own_parts(event.parts) if event.starts_turn() else event.parts
     return sum(kind_of(sentence) == RULE for sentence in sentences(parts))

@@ -16,7 +16,7 @@ from guard_core.facts.todos import Todos, todo_events
 from guard_core.facts.withdrawals import taken_back
 from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
-from guard_core.own_words import typed_parts
+from guard_core.own_words import own_parts, typed_parts
 from guard_core.quoting import normalised, width
 from guard_core.sessions import Session
 
@@ -73,7 +73,7 @@ def _sentences(session: Session, events: Iterable[tuple[int, Event]]) -> Iterato
     """The sentences of the system prompt, of event -1, and of messages: is each a user's own words."""
     log = ((index, event.parts, event.starts_turn()) for index, event in events)
     for index, parts, of_user in ((-1, session.system or (), False), *log):
-        for sentence in sentences(typed_parts(parts) if of_user else parts):
+        for sentence in sentences(own_parts(parts) if of_user else parts):
             yield index, " ".join(sentence.split()), of_user
 
 

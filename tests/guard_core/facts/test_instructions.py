@@ -46,6 +46,29 @@ def test_a_rule_is_of_its_task_or_holds_on(sentence, scope):
     assert (is_rule, outlasts_its_turn(sentence), is_rule and is_universal(sentence)) == scope
 
 
+@pytest.mark.parametrize(
+    ("sentence", "is_rule"),
+    [
+        ("Only three companies survived the crash.", False),
+        ("At least twelve people were injured in the accident.", False),
+        ("Without a permit, construction was halted in May.", False),
+        ("Unless otherwise stated, all prices are in euros.", False),
+        ("Never before had so many people voted.", False),
+        ("Never has a harvest been so late.", False),
+        ("Only touch files that were changed in this branch.", True),
+        ("Only the files you changed, please.", True),
+        ("Never have secrets in the log.", True),
+        ("Only merge reviewed branches.", True),
+        ("At least 90 % of the lines must be covered.", True),
+        ("Only the following files are to be changed.", True),
+        ("Without asking me first, delete nothing.", True),
+        ("Unless the tests have passed, don't commit.", True),
+    ],
+)
+def test_a_statement_that_begins_as_a_rule_does_directs_nobody(sentence, is_rule):
+    assert directs(sentence) == is_rule
+
+
 REPORTS = (
     "Der Server startet nie beim ersten Mal.",
     "Die Tests schlagen immer fehl.",

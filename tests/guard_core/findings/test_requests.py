@@ -8,7 +8,7 @@ from guard_core.events import Role, TextPart
 from guard_core.facts.proposals import instructions
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
 from guard_core.ledger import Ledger
-from guard_core.own_words import typed_text
+from guard_core.own_words import typed_text, without_documents
 from guard_core.recordings import read
 from guard_core.sessions import ModelCall
 from guard_core.views import Span
@@ -1100,6 +1100,39 @@ def test_a_message_that_has_only_what_an_editor_added_is_known_by_that():
 )
 def test_a_text_that_only_mentions_such_a_block_is_the_users_own(text):
     assert typed_text(text) == text
+
+
+DOCUMENT = "Cells must be cooled before use.\nNever open the case of the converter.\nOnly trained staff may touch it."
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        f'{ASK}\n<document title="manual">\n{DOCUMENT}\n</document>',
+        f"<file_content path='manual.md'>\n{DOCUMENT}\n</file_content>\n{ASK}",
+        f'{ASK} Here it is: """\n{DOCUMENT}\n"""',
+        "\n".join(["> " + line for line in DOCUMENT.split("\n")] + ["", ASK]),
+    ],
+)
+def test_a_sentence_of_a_document_in_a_message_is_no_rule_of_its_user(asked):
+    built = editor_talk(asked)
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    assert not [item for item in claims if "rule" in item.kind]
+    assert [item.numbers["quote"][:20] for item in claims if item.kind == "request_lost"] == [ASK[:20]]
+    assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
+    assert not [one for one in instructions(built, [(0, built.events[0])]) if one.text in DOCUMENT]
+
+
+def test_rules_in_a_tag_for_what_is_asked_are_those_of_the_user():
+    rule = "Never open the folder of the converter."
+    built = editor_talk(f"{ASK}\n<coding-rules>\n{rule}\n</coding-rules>")
+    assert [one.text for one in instructions(built, [(0, built.events[0])]) if one.kind == "rule"] == [rule]
+
+
+def test_what_is_no_document_is_own_words():
+    for text in ("a > b", "<b>never</b>\nx", '"""never"""', "<doc>\nnever closed", "> all of it is quoted"):
+        assert without_documents(text) == typed_text(text) == text
 
 
 def test_what_an_agent_adds_behind_words_with_a_heading_is_not_typed():
