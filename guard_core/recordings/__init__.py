@@ -23,10 +23,10 @@ from guard_core.recordings.reading.file_bytes import Progress
 from guard_core.recordings.reading.first_look import FirstLook, GivesFirstLook, look_at
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.notes import FileProblem, ImportNotes
-from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, SourceShape
+from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, SourceShape, noting_damage
 from guard_core.recordings.reading.watch import ObjectWatch
 from guard_core.recordings.registry import FORMATS, LABELS, PLACES
-from guard_core.sessions import DAMAGED, ModelCall, Provenance, Session, Sourced
+from guard_core.sessions import ModelCall, Provenance, Session, Sourced
 
 __all__ = [
     "FORMATS",
@@ -109,17 +109,9 @@ def read_source(source: ByteSource) -> Recording:
     _note_unread(source, recording)
     if len(recording.sessions) > source.limits.sessions:
         raise LimitExceeded(f"a file with {len(recording.sessions)} sessions (limit {source.limits.sessions})")
-    return _noting_damage(recording) if source.has_left_out else recording
-
-
-def _noting_damage(recording: Recording) -> Recording:
-    """A recording of which something could not be read: perhaps of any of its sessions."""
-    return replace(
-        recording,
-        sessions=tuple(
-            msgspec.structs.replace(session, notes=(*session.notes, DAMAGED)) for session in recording.sessions
-        ),
-    )
+    if not source.has_left_out:
+        return recording
+    return replace(recording, sessions=tuple(map(noting_damage, recording.sessions)))
 
 
 def _note_unread(source: ByteSource, recording: Recording) -> None:

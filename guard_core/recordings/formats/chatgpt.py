@@ -56,9 +56,9 @@ class ChatGptFormat:
         return chat_exports.is_export(source, _is_conversation)
 
     def read(self, source: ByteSource) -> Recording:
-        facts, sessions = FactCounter(NAME), []
+        facts, sessions = FactCounter(NAME), list[Session]()
         for conversation in chat_exports.conversations(source, _is_conversation):
-            with source.tolerate():
+            with source.apart(sessions), source.tolerate():
                 reader = _ConversationReader(source, facts)
                 reader.read(conversation)
                 if session := reader.session(conversation):

@@ -45,9 +45,9 @@ class ClaudeAiFormat:
         return chat_exports.is_export(source, _is_conversation)
 
     def read(self, source: ByteSource) -> Recording:
-        facts, sessions = FactCounter(NAME), []
+        facts, sessions = FactCounter(NAME), list[Session]()
         for conversation in chat_exports.conversations(source, _is_conversation):
-            with source.tolerate():
+            with source.apart(sessions), source.tolerate():
                 if session := _ConversationReader(source, facts).session(conversation):
                     sessions.append(session)
         if not sessions:

@@ -123,7 +123,11 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     named = {name: row for name, row in headers.items() if name in messages}
     for name, row in named.items():
         children.setdefault(str(row.get("parent_session_id") or ""), []).append(name)
-    return [reader.session(row, messages[name], children.get(name, ())) for name, row in named.items()]
+    sessions: list[Session] = []
+    for name, row in named.items():
+        with source.apart(sessions):
+            sessions.append(reader.session(row, messages[name], children.get(name, ())))
+    return sessions
 
 
 def _is_shown(value: Any) -> bool:

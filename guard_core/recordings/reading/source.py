@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -26,6 +26,7 @@ from guard_core.recordings.reading.notes import ImportNotes
 from guard_core.recordings.reading.positions import position, stream_position
 from guard_core.recordings.reading.shelf import Shelf
 from guard_core.recordings.reading.watch import ObjectWatch
+from guard_core.sessions import DAMAGED, Session
 
 UNFINISHED = "the last line is not finished and was left out; it is read once the file has grown"
 LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
@@ -302,6 +303,19 @@ class ByteSource:
         """
         return _Tolerance(self, line)
 
+    @contextmanager
+    def apart(self, sessions: list[Session]) -> Iterator[None]:
+        """Around the reading of sessions from a part of the source that no other session comes from, which are added to
+        a list: what is left out inside is of these alone."""
+        before, elsewhere = len(sessions), self.has_left_out
+        self.has_left_out = False
+        try:
+            yield
+            if self.has_left_out:
+                sessions[before:] = map(noting_damage, sessions[before:])
+        finally:
+            self.has_left_out = elsewhere
+
     # -- reading lines
 
     def _good_line(self, number: int, offset: int, raw: bytes, *, last: bool) -> Line | None:
@@ -473,6 +487,11 @@ class ByteSource:
             return kind(problem.reason, line=line, column=column)
         place = f" (its line {line}, column {column})" if line is not None else ""
         return kind(f"{what}: {problem.reason}{place}")
+
+
+def noting_damage(session: Session) -> Session:
+    """A session with the note that something of it may have been left out."""
+    return msgspec.structs.replace(session, notes=(*session.notes, DAMAGED))
 
 
 class _Tolerance:

@@ -1,5 +1,7 @@
 """Damaged recordings: a strict reading stops with a sentence, a lenient one keeps exactly the rest."""
 
+import json
+
 import msgspec
 
 from guard_core.recordings import FORMATS, read
@@ -7,7 +9,7 @@ from guard_core.sessions import DAMAGED
 from tests.recordings.damaged import CASES as PLAIN_CASES
 from tests.recordings.damaged import LINE_CASES, Outcome, outcome
 from tests.recordings.damaged_formats import FORMAT_CASES, OUTCOMES
-from tests.recordings.seeds import DATABASES, SEEDS
+from tests.recordings.seeds import DATABASES, SEEDS, WORDS, archive
 
 CASES = [*PLAIN_CASES, *FORMAT_CASES]
 NAMES = [case.name for case in CASES]
@@ -47,6 +49,21 @@ def test_a_session_of_which_something_was_left_out_says_so():
             left_out = any("counts of tokens" not in message for message in said)
             silent += [case.name for one in recording.sessions if left_out and DAMAGED not in one.notes]
     assert silent == []
+
+
+def test_what_was_left_out_of_one_session_is_said_of_no_other():
+    def twice(seed: str) -> bytes:
+        """An array with the conversation of a seed and, under another id, the same with words that are a number."""
+        (whole,) = json.loads(SEEDS[seed])
+        spoiled = json.loads(json.dumps(whole).replace('"s"', '"t"').replace(json.dumps(WORDS), "7"))
+        return json.dumps([whole, spoiled]).encode()
+
+    damaged = SEEDS["kimi-code"].replace(b'"context.append_message"', b"context.append_message", 1)
+    folders = archive({"a/agents/main/wire.jsonl": SEEDS["kimi-code"], "b/agents/main/wire.jsonl": damaged})
+    for content in (twice("chatgpt"), twice("claude-ai"), folders):
+        recording = read(content)
+        whole, spoiled = recording.sessions
+        assert (DAMAGED in whole.notes, DAMAGED in spoiled.notes) == (False, True), recording.format
 
 
 def test_what_is_read_can_be_stored_anywhere():

@@ -115,10 +115,15 @@ def _left_of(bundle: Bundle, stem: str) -> Iterator[Any]:
 
 
 def _read_archive(source: ByteSource) -> Recording:
-    facts, sessions = FactCounter(NAME), []
+    facts, sessions = FactCounter(NAME), list[Session]()
     with Bundle(source) as bundle:
         for stem in _sdk_sessions(bundle):
-            with source.tolerate(), bundle.open(stem + _MESSAGES) as whole, _left_of(bundle, stem) as left:
+            with (
+                source.apart(sessions),
+                source.tolerate(),
+                bundle.open(stem + _MESSAGES) as whole,
+                _left_of(bundle, stem) as left,
+            ):
                 value = whole.json() if whole is not None else None
                 if isinstance(value, dict) and _is_sdk_session(value):
                     history = _History(source, value, left, _LACKING_NOTE)

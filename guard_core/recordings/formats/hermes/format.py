@@ -113,7 +113,8 @@ def _read_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     for chain in _chains(headers):
         if any(messages.get(name) for name in chain):
             rows = [headers[name] for name in chain]
-            sessions.append(_read_chain(source, rows, messages, usages, facts, next(iter(schemas), None) or 0))
+            with source.apart(sessions):
+                sessions.append(_read_chain(source, rows, messages, usages, facts, next(iter(schemas), None) or 0))
         else:
             source.notes.skip("session without messages")
     return sessions

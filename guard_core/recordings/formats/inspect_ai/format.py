@@ -78,12 +78,14 @@ class InspectFormat:
                 archive = ZipEntries(stream, source.size, source.limits)
                 header = _header(source, archive)
                 for sample in _archived_samples(source, archive):
-                    sessions.extend(_read_sample(source, header, sample, facts))
+                    with source.apart(sessions):
+                        sessions.extend(_read_sample(source, header, sample, facts))
         else:
             lined = source.shape is SourceShape.LINES
             for log in _logs([line.obj for line in source.lines()]) if lined else source.elements(allow_nan=True):
                 for sample in _listed_samples(source, log):
-                    sessions.extend(_read_sample(source, log, sample, facts))
+                    with source.apart(sessions):
+                        sessions.extend(_read_sample(source, log, sample, facts))
         if not sessions:
             if source.notes.problems:
                 raise source.nothing_left("no sample of this Inspect log can be read")

@@ -81,7 +81,7 @@ def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
         for name in sorted(wires, key=lambda name: (wires[name]["folder"] or "", wires[name]["agent"] != MAIN, name)):
             folder = (wires[name]["folder"] or "").rstrip("/").rpartition("/")[2]
             facts.session()
-            with source.tolerate(), bundle.open(name) as part:
+            with source.apart(sessions), source.tolerate(), bundle.open(name) as part:
                 if part is None:
                     continue
                 reader = _read(source, part, facts, first=False)

@@ -102,7 +102,8 @@ def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
     with Bundle(source) as bundle:
         for root in _roots(bundle.names()):
             facts.session()
-            sessions += _folder(source, bundle, root, facts)
+            with source.apart(sessions):
+                sessions += _folder(source, bundle, root, facts)
     return sessions
 
 
