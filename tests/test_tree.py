@@ -223,6 +223,11 @@ def public_classes(root: Path) -> dict[str, list[str]]:
     return modules
 
 
+def test_no_module_is_longer_than_600_lines():
+    lengths = {name: len(path.read_text().splitlines()) for name, path in files(ROOT).items()}
+    assert {name: lines for name, lines in lengths.items() if lines > 600} == {}
+
+
 def test_each_public_class_has_a_name_of_its_own():
     several = {name: modules for name, modules in public_classes(ROOT).items() if len(modules) > 1}
     assert {name: modules for name, modules in several.items() if name not in SHARED_NAMES} == {}

@@ -25,7 +25,8 @@ from guard_core.forms.base import MOST_KNOWN, LogColumns, PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, ReplayRun
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes, summarised
+from guard_core.policies.pieces.compared import MESSAGES, TOKENS
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes, summarised
 from guard_core.policies.pieces.messages import ListMessage, MessageCosts, messages_of, parted_at, results_of, view_of
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy, SummarizerInput

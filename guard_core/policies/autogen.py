@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.compared import MESSAGES
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
-from guard_core.policies.pieces.lists import MESSAGES, Sizes
+from guard_core.policies.pieces.lists import Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns

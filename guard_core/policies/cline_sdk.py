@@ -17,8 +17,8 @@ import numpy as np
 
 from guard_core.costs import CALL, MEDIA, MODEL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.counted import CountedPolicy, ProviderCounts
-from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.counted import CountedPolicy
+from guard_core.policies.pieces.counters import ProviderCounts, UsageCounter
 from guard_core.policies.pieces.estimates import TokenEstimate
 from guard_core.policies.pieces.looks import PolicyLooks
 from guard_core.policies.pieces.message_columns import MessageColumns

@@ -140,7 +140,7 @@ class KimiCode(CountedPolicy):
             return f"{self.settings.share * 100:g} % of {window:,}"
         return limit_words(window, self.settings.share, self.settings.reserved)
 
-    def goes_by(self, state: Any, window: int) -> int:
+    def window_used(self, state: Any, window: int) -> int:
         return min(state.learned, window) if state.learned else window
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
@@ -169,7 +169,7 @@ class KimiCode(CountedPolicy):
                 refused += prefix.item(segment.stop) - prefix.item(segment.start)
             elif isinstance(segment, Synthetic):
                 refused += -(-segment.bytes // CHARS_PER_TOKEN) + 1
-        current = self.goes_by(history.state, history.check.window)
+        current = self.window_used(history.state, history.check.window)
         return learned_window(refused) if learned_window(refused) < current else history.state.learned
 
     def _requests(self, history: CompactableHistory) -> tuple[Segment, ...]:

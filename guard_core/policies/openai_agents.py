@@ -19,7 +19,8 @@ from guard_core.estimation.usage import CountedRun
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.lists import ITEMS, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.compared import ITEMS, TOKENS
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.message_columns import of_the_user
 from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.pieces.shared_settings import summary_budget

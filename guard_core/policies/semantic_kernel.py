@@ -18,7 +18,8 @@ from guard_core.errors import SummaryFailed
 from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.lists import MESSAGES, ListOutcome, ListRequest, failed
+from guard_core.policies.pieces.compared import MESSAGES
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, failed
 from guard_core.policies.pieces.message_columns import between
 from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.pieces.shared_settings import summary_budget

@@ -18,8 +18,9 @@ from guard_core.events import Event, Part, Role, TextPart, ToolResultPart, value
 from guard_core.forms import Form, brings_form
 from guard_core.forms.base import LogColumns, PartColumns
 from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.compared import MESSAGES
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
-from guard_core.policies.pieces.lists import MESSAGES, Sizes
+from guard_core.policies.pieces.lists import Sizes
 from guard_core.policies.pieces.messages import TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.settings import CHOICE, COUNT, PolicyKind, Profile, PublishedResult, RecordedRuns, Setting
 from guard_core.view_columns import ViewColumns

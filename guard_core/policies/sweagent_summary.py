@@ -20,7 +20,8 @@ from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Check, Decision, Quiet, ReplayRun
-from guard_core.policies.pieces.lists import TURNS, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.pieces.compared import TURNS
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     TOOL,

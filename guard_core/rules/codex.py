@@ -26,7 +26,8 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.codex import default_limit, output_tokens
 from guard_core.policies.pieces.estimates import rounded_up
-from guard_core.recordings.formats.codex.rollout import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM, ONE_TURN
+from guard_core.recordings.formats.codex.rollout import ONE_TURN
+from guard_core.recordings.formats.codex.waiting import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.rules.counters import GROWTH, LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter, first_prompts
 from guard_core.rules.settings import RuleNumber, Typed, chosen, percentage, whole, window_setting

@@ -39,7 +39,8 @@ from guard_core.policies.agent_framework.strategies import (
     without_oldest,
     without_tool_groups,
 )
-from guard_core.policies.pieces.lists import GROUPS, MESSAGES, TOKENS, ListMemory, ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.compared import GROUPS, MESSAGES, TOKENS
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy, Walked
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column, Head

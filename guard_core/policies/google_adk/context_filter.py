@@ -18,8 +18,9 @@ from guard_core.costs import IN_PAIR
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.google_adk.policy import without_words
 from guard_core.policies.google_adk.sizes import ESTIMATE
+from guard_core.policies.pieces.compared import TURNS
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
-from guard_core.policies.pieces.lists import TURNS, ListOutcome, ListRequest, Sizes, without
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes, without
 from guard_core.policies.pieces.messages import USER, MessageCosts, roles_of
 from guard_core.policies.settings import COUNT, Setting
 from guard_core.view_columns import ViewColumns

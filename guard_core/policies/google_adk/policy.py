@@ -17,17 +17,9 @@ from guard_core.events import Role
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.google_adk.sizes import EMPTY_JSON, ESTIMATE, JSON, RELAYED, summary_json
+from guard_core.policies.pieces.compared import TOKENS, TURNS
 from guard_core.policies.pieces.groups import MessageGroup, groups_of
-from guard_core.policies.pieces.lists import (
-    TOKENS,
-    TURNS,
-    ListMemory,
-    ListOutcome,
-    ListPolicy,
-    ListRequest,
-    Sizes,
-    without,
-)
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes, without
 from guard_core.policies.pieces.messages import (
     ASSISTANT,
     USER,

@@ -18,8 +18,8 @@ from guard_core.policies.hermes.compaction import Compacted, Compactor, estimate
 from guard_core.policies.hermes.explaining import explain
 from guard_core.policies.hermes.messages import HermesEstimates, message_count
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
-from guard_core.policies.pieces.counted import REFUSED, sent_columns
 from guard_core.policies.pieces.counters import last_counts
+from guard_core.policies.pieces.request_numbers import REFUSED, sent_columns
 from guard_core.trace import NOTHING_TO_COMPACT, STILL_OVER, Column, CompactionRecord, Head, Term, Trace
 from guard_core.views import View, content_count
 

@@ -13,8 +13,9 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.partial import part_of
 from guard_core.policies.langchain.settings import LangChainTrimSettings, roles_named
+from guard_core.policies.pieces.compared import MESSAGES, TOKENS
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListOutcome, ListRequest, Sizes
+from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, ListMessage, MessageCosts, roles_of, view_of
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View

@@ -31,12 +31,12 @@ from guard_core.policies.mistral_vibe.sizes import (
     text_message_bytes,
     view_bytes,
 )
-from guard_core.policies.pieces.counted import AskedSummary, CountedMemory, CountedPolicy, ProviderCounts
-from guard_core.policies.pieces.counters import UsageCounter, outputs_of, since_answer, sum_of
+from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
+from guard_core.policies.pieces.counters import ProviderCounts, UsageCounter, outputs_of, since_answer, sum_of
 from guard_core.policies.pieces.estimates import TokenEstimate
 from guard_core.policies.pieces.looks import PolicyLooks
 from guard_core.policies.pieces.message_columns import MessageColumns
-from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
+from guard_core.policies.pieces.plans import Ask, AskedSummary, CompactableHistory, Plan, SummaryMessage
 from guard_core.trace import Head
 from guard_core.views import Segment, Span, Synthetic, View
 

@@ -4,7 +4,7 @@ A policy of this kind is a subclass of CountedPolicy with
 
     name, agent    its name in the list; the recording format of its own agent
     threshold      the tokens at which it fires, from the window; None: never
-    goes_by        the window that it reckons with, from what it remembers
+    window_used    the window that it computes with, from what it remembers
     relation       ">=" or ">"
     looks          the points at which it compares; of several that apply to a step, the last counts
     counter        what it compares (pieces.counters); `uncounted` is the estimate (pieces.estimates) that takes its
@@ -31,7 +31,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -42,7 +42,9 @@ from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import (
+    ProviderCounts,
     UsageCounter,
+    counts_before_turns,
     largest_of,
     last_counts,
     left_out,
@@ -55,7 +57,17 @@ from guard_core.policies.pieces.estimates import TokenEstimate
 from guard_core.policies.pieces.explaining import explain
 from guard_core.policies.pieces.looks import POINTS, PolicyLooks, looks_at
 from guard_core.policies.pieces.message_columns import Bools
-from guard_core.policies.pieces.plans import CompactableHistory, Plan, SummaryMessage, joined, summarised
+from guard_core.policies.pieces.plans import (
+    NO_ANSWER,
+    AskedSummary,
+    CompactableHistory,
+    Plan,
+    SummariserCall,
+    SummaryMessage,
+    joined,
+    summarised,
+)
+from guard_core.policies.pieces.request_numbers import REFUSED, sent_columns
 from guard_core.summaries.base import Summary
 from guard_core.trace import (
     INDEX,
@@ -76,7 +88,6 @@ from guard_core.views import Segment, Span, Synthetic, View
 
 NO_COUNT, PROVIDER_COUNT, ESTIMATE = range(3)  # in the words of the column counted_by
 NONE = -1  # in a column: no value
-REFUSED = "the provider refused the request"
 CLEARED = "old tool results are cleared at the end of a turn"
 CLEARED_BEFORE_CALL = "old tool results are cleared before a call"
 
@@ -117,13 +128,6 @@ LOOK = Column(
 )
 
 
-class ProviderCounts(NamedTuple):
-    """The provider's last counts before some steps, and those before the turn of each began: tokens and step."""
-
-    tokens: Ints
-    as_of: Ints
-
-
 @dataclass(frozen=True)
 class CountedPolicy(ABC):
     """The base; see the module."""
@@ -150,8 +154,8 @@ class CountedPolicy(ABC):
     def rule(self, window: int) -> str:
         """The threshold as an expression with its numbers."""
 
-    def goes_by(self, state: Any, window: int) -> int:
-        """The context window in tokens that it reckons with where its model has `window`."""
+    def window_used(self, state: Any, window: int) -> int:
+        """The context window in tokens that it computes with where its model has `window`."""
         return window
 
     @property
@@ -277,7 +281,7 @@ class CountedPolicy(ABC):
         at = np.array([check.at])
         sent = sent_columns(self.estimator(ledger), head, at)
         numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
-        threshold = self._threshold(self.goes_by(state, check.window))
+        threshold = self._threshold(self.window_used(state, check.window))
         evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
         evidence |= {"threshold": threshold, **_remembered(state)}
         view = head.at(ledger, check.at)
@@ -469,11 +473,11 @@ class CountedPolicy(ABC):
         last = ProviderCounts(run_counts.tokens, run_counts.as_of)
         counts, turn_counts = ProviderCounts(last.tokens[:-1], last.as_of[:-1]), None
         if self.counter.at_turn_start:
-            counts, turn_counts = _before_turns(
+            counts, turn_counts = counts_before_turns(
                 last, looks.begins, ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
             )
         columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
-        threshold = self._threshold(self.goes_by(state, run.window))
+        threshold = self._threshold(self.window_used(state, run.window))
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, state), 0)
         ends = (fires & (held == 0)) | (self.tidied(ledger, looks, state) & looks.begins)
@@ -499,7 +503,7 @@ class CountedPolicy(ABC):
         last = ProviderCounts(*recorded_counts(steps["prompt_tokens"]))
         if self.counter.at_turn_start:
             after_last = ProviderCounts(*(np.append(values, values[-1:]) for values in last))
-            last, _ = _before_turns(after_last, looks.begins, ProviderCounts(np.array([0]), np.array([-1])))
+            last, _ = counts_before_turns(after_last, looks.begins, ProviderCounts(np.array([0]), np.array([-1])))
         uncounted = trace["heuristic_decided"] if self.uncounted else np.full(len(last.tokens), NONE)
         numbers = self._numbers(run.ledger, looks, last, uncounted)
         threshold = self._threshold(run.window)
@@ -565,25 +569,6 @@ class CountedPolicy(ABC):
 UNNAMED = (Point.BEFORE_CALL, Point.AFTER_RESULTS, Point.BEFORE_TURN)  # points that a record need not name
 
 
-class SummariserCall(NamedTuple):
-    """One call of the summariser: what it was given, an estimate of that, and what it gave."""
-
-    given: View
-    tokens: int
-    summary: Summary
-    failed: bool
-
-
-NO_ANSWER = SummariserCall((), 0, Summary(0), failed=False)  # of a compaction that asks no summariser
-
-
-class AskedSummary(NamedTuple):
-    """A summary message, None where there is no text for one, and the answers that it is made of."""
-
-    message: Synthetic | None
-    answers: tuple[SummariserCall, ...]
-
-
 def _view_of(plan: Plan, summaries: list[AskedSummary]) -> View:
     """What a plan leaves, with its summaries."""
     messages = iter([item.message for item in summaries if item.message is not None])
@@ -591,47 +576,6 @@ def _view_of(plan: Plan, summaries: list[AskedSummary]) -> View:
     return normal(tuple(items))
 
 
-def sent_columns(costs: Heuristic, head: Head, at: Ints) -> dict[str, Ints]:
-    """Messages and heuristics of requests over `at` events that begin with a head."""
-    first = np.maximum(at, head.kept_from)
-    formed = costs.log(head.form)
-    sent = costs.fixed + costs.contents(head.view) + formed[first] - formed[head.kept_from]
-    contents = messages_in(costs.ledger, head.view) + first - head.kept_from
-    return {
-        "contents_built": at,
-        "contents_decided": contents,
-        "contents_sent": contents,
-        "heuristic_built": costs.prefix[at] + costs.fixed,
-        "heuristic_decided": sent,
-        "heuristic_sent": sent,
-    }
-
-
-def sent_numbers(costs: Heuristic, head: Head, at: int) -> dict[str, int]:
-    """The same of one request."""
-    first, formed = max(at, head.kept_from), costs.log(head.form)
-    sent = costs.request(head.view) + formed.item(first) - formed.item(head.kept_from)
-    contents = messages_in(costs.ledger, head.view) + first - head.kept_from
-    return {
-        "contents_built": at,
-        "contents_decided": contents,
-        "contents_sent": contents,
-        "heuristic_built": costs.prefix.item(at) + costs.fixed,
-        "heuristic_decided": sent,
-        "heuristic_sent": sent,
-    }
-
-
 def _remembered(state: Any) -> dict[str, int]:
     """The columns that the state gives."""
     return {"watermark": state.kept_from, "summary_bytes": state.summary_bytes}
-
-
-def _before_turns(last: ProviderCounts, begins: Bools, before: ProviderCounts) -> tuple[ProviderCounts, ProviderCounts]:
-    """For each of some steps the last count before the turn began in which a look at it is, and the last count before
-    its own turn began. `last` has one more entry than there are steps; `before` is what is remembered of the turn of
-    the first step."""
-    place = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
-    own = ProviderCounts(*(np.where(place >= 0, new[place], old) for new, old in zip(last, before, strict=True)))
-    looked = ProviderCounts(*(np.append(old, values)[: len(begins)] for old, values in zip(before, own, strict=True)))
-    return looked, own

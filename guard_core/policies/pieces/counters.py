@@ -11,6 +11,7 @@ import numpy as np
 from guard_core.estimation.usage import CountedRun
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import ReplayRun
+from guard_core.policies.pieces.message_columns import Bools
 from guard_core.trace import Head
 
 BYTES_PER_TOKEN = 4  # of an answer whose tokens are not recorded: ours, the heuristic's
@@ -94,6 +95,13 @@ def largest_of(prefix: Ints, begin: Ints, stop: Ints) -> Ints:
     return np.asarray(np.where(stop > begin, largest, 0))
 
 
+class ProviderCounts(NamedTuple):
+    """The provider's last counts before some steps, in prompt tokens, and the step of each (-1: none)."""
+
+    tokens: Ints
+    as_of: Ints
+
+
 class LastCounts(NamedTuple):
     """The provider's counts of a run, and what is remembered before each step and, as last entry, after the last one:
     `tokens` (prompt tokens) measured at step `as_of` (-1: none)."""
@@ -144,3 +152,15 @@ def recorded_counts(recorded: Ints) -> tuple[Ints, Ints]:
     known = np.maximum.accumulate(np.where(recorded > 0, np.arange(size), -1)) if size else np.zeros(0, dtype=np.int64)
     as_of = np.append(np.full(min(size, 1), -1, dtype=np.int64), known[:-1])
     return np.where(as_of >= 0, recorded[as_of], 0), as_of
+
+
+def counts_before_turns(
+    last: ProviderCounts, begins: Bools, before: ProviderCounts
+) -> tuple[ProviderCounts, ProviderCounts]:
+    """For each of some steps the last count before the turn began in which a look at it is, and the last count before
+    its own turn began. `last` has one more entry than there are steps; `before` is what is remembered of the turn of
+    the first step."""
+    place = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
+    own = ProviderCounts(*(np.where(place >= 0, new[place], old) for new, old in zip(last, before, strict=True)))
+    looked = ProviderCounts(*(np.append(old, values)[: len(begins)] for old, values in zip(before, own, strict=True)))
+    return looked, own

@@ -17,10 +17,8 @@ from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import CountedRun, Usage, counts_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Quiet, ReplayRun
-from guard_core.policies.pieces.counted import sent_columns
-from guard_core.policies.pieces.counters import counts_before
+from guard_core.policies.pieces.counters import ProviderCounts, counts_before
 from guard_core.policies.pieces.lists import (
-    LastCount,
     ListMemory,
     ListOutcome,
     ListPolicy,
@@ -28,6 +26,7 @@ from guard_core.policies.pieces.lists import (
     Sizes,
     or_estimated,
 )
+from guard_core.policies.pieces.request_numbers import sent_columns
 from guard_core.trace import CompactionRecord, Head, Pass, head_of
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View
@@ -84,7 +83,7 @@ class EditingPolicy(ListPolicy):
         columns = sent_columns(costs, WHOLE_LOG, at)
         whole = run.usage.run(start, stop, (), 0, columns["heuristic_sent"])
         nothing = np.full(len(rows), -1)
-        sizes = self.sizes(ledger, WHOLE_LOG, rows, at, LastCount(nothing, nothing), state, run.window)
+        sizes = self.sizes(ledger, WHOLE_LOG, rows, at, ProviderCounts(nothing, nothing), state, run.window)
         if self.counts_request:
             sizes = sizes._replace(request=or_estimated(whole, columns["heuristic_sent"]))
         counted, limit = self.counted(sizes), self.limit(run.window)

@@ -21,10 +21,12 @@ from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import CountedRun, RequestCount, normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, ReplayRun
-from guard_core.policies.pieces.counted import REFUSED, sent_columns, sent_numbers
-from guard_core.policies.pieces.counters import last_counts, recorded_counts
+from guard_core.policies.pieces.compared import COMPARED, GROUPS, MESSAGES, TOKENS, UNIT_COLUMNS
+from guard_core.policies.pieces.counters import ProviderCounts, last_counts, recorded_counts
+from guard_core.policies.pieces.looks import ends_before, turn_ends
 from guard_core.policies.pieces.message_columns import in_form
-from guard_core.policies.pieces.messages import USER, ListMessage, MessageCosts, messages_of, roles_of
+from guard_core.policies.pieces.messages import ListMessage, MessageCosts, messages_of
+from guard_core.policies.pieces.request_numbers import REFUSED, sent_columns, sent_numbers
 from guard_core.sessions import Provenance
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.trace import (
@@ -42,39 +44,11 @@ from guard_core.trace import (
 from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Span, View, shared
 
-TOKENS, MESSAGES, TURNS, GROUPS, ITEMS = "tokens", "messages", "turns", "groups", "items"
 COLUMNS = (
     Column("last_prompt", "prompt tokens of the last call that the provider counted since the last compaction", none=0),
     Column("last_step", "the step of that call", "step", none=-1),
     Column("edited", "the request differs from the list that the library keeps", SWITCH),
 )
-# The columns of the comparison by the unit of what is compared; those of tokens are common to all policies.
-COMPARED = {
-    TOKENS: ("decision_tokens", "threshold"),
-    MESSAGES: ("messages_compared", "message_limit"),
-    TURNS: ("turns_compared", "turn_limit"),
-    GROUPS: ("groups_compared", "group_limit"),
-    ITEMS: ("items_compared", "item_limit"),
-}
-UNIT_COLUMNS = {
-    TOKENS: (),
-    MESSAGES: (
-        Column("messages_compared", "messages that were compared with the limit", MESSAGES, none=-1, label="messages"),
-        Column("message_limit", "messages over which the policy acts", MESSAGES, none=-1, label="limit"),
-    ),
-    TURNS: (
-        Column("turns_compared", "turns that were compared with the limit", TURNS, none=-1, label="turns"),
-        Column("turn_limit", "turns at which the policy acts", TURNS, none=-1, label="limit"),
-    ),
-    GROUPS: (
-        Column("groups_compared", "groups of messages compared with the limit", GROUPS, none=-1, label="groups"),
-        Column("group_limit", "groups over which the policy acts", GROUPS, none=-1, label="limit"),
-    ),
-    ITEMS: (
-        Column("items_compared", "items that were compared with the limit", ITEMS, none=-1, label="items"),
-        Column("item_limit", "items at which the policy acts", ITEMS, none=-1, label="limit"),
-    ),
-}
 
 
 class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,13 +70,6 @@ class ListMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     summary_text: str | None = None
     sent: tuple[Segment, ...] = ()
     sent_from: int = 0
-
-
-class LastCount(NamedTuple):
-    """The provider's last counts before some steps, and the step of each (-1: none)."""
-
-    tokens: Ints
-    as_of: Ints
 
 
 class Sizes(NamedTuple):
@@ -342,7 +309,7 @@ class ListPolicy(ABC):
         return Head(state.head, state.kept_from, self.sent_form) if self.keeps else Head((), 0, self.sent_form)
 
     def sizes(
-        self, ledger: Ledger, head: Head, rows: Ints, at: Ints, last: LastCount, state: Any, window: int
+        self, ledger: Ledger, head: Head, rows: Ints, at: Ints, last: ProviderCounts, state: Any, window: int
     ) -> Sizes:
         """What can be compared at steps `rows`, over `at` events, that begin with a head."""
         tokens, as_of = last
@@ -469,7 +436,7 @@ class ListPolicy(ABC):
         before = state.tokens, state.as_of
         counts = last_counts(run, start, stop, head, columns["heuristic_sent"], *before, least=self.least_count)
         rows = np.arange(start, stop)
-        last = LastCount(counts.tokens[:-1], counts.as_of[:-1])
+        last = ProviderCounts(counts.tokens[:-1], counts.as_of[:-1])
         sizes = self.sizes(ledger, head, rows, at, last, state, run.window)
         if self.counts_request:
             sizes = sizes._replace(request=or_estimated(counts.counted, columns["heuristic_sent"]))
@@ -515,7 +482,7 @@ class ListPolicy(ABC):
         """Before which of some steps a turn ended after which it acts; the times at which a replay asks (`points`)."""
         rows, stops = sizes.rows, ends_before(sizes.ledger, sizes.rows, sizes.at)
         ends = np.where(stops >= 0, np.maximum(stops, sizes.head.kept_from), sizes.at)
-        last = LastCount(sizes.last, sizes.as_of)
+        last = ProviderCounts(sizes.last, sizes.as_of)
         before = self.sizes(sizes.ledger, sizes.head, rows, ends, last, sizes.state, sizes.window)
         return np.asarray((stops >= 0) & self.acts_after_turn(before))
 
@@ -609,26 +576,6 @@ def without(view: View, left_out: NDArray[np.bool_]) -> View:
         else:
             segments.append(segment)
     return tuple(segments)
-
-
-def turn_ends(ledger: Ledger) -> Ints:
-    """For every event of the log the end of the turn before it: where it is one of consecutive messages of the user,
-    the first of them."""
-    if "turn ends" not in ledger.derived:
-        users = roles_of(ledger) == USER
-        follows = np.zeros(len(users), dtype=np.bool_)
-        follows[1:] = users[1:] & users[:-1]
-        places = np.where(follows, 0, np.arange(len(users)))
-        ledger.derived["turn ends"] = np.append(np.maximum.accumulate(places), len(users)).astype(np.int64)
-    ends: Ints = ledger.derived["turn ends"]
-    return ends
-
-
-def ends_before(ledger: Ledger, rows: Ints, at: Ints) -> Ints:
-    """Where the turn ended that was over before some steps over `at` events; -1: none was, the turn goes on."""
-    turns, user = ledger.steps["turn"], ledger.steps["user_event"][rows]
-    begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < at)
-    return np.where(begins, turn_ends(ledger)[user], -1)
 
 
 def failed(request: ListRequest, state: Any, given: View, error: SummaryFailed) -> ListOutcome:

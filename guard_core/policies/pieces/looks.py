@@ -9,6 +9,7 @@ import numpy as np
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.message_columns import Bools
+from guard_core.policies.pieces.messages import USER, roles_of
 
 POINTS = tuple(Point)
 
@@ -54,3 +55,23 @@ def looks_at(points: tuple[Point, ...], ledger: Ledger, rows: Ints) -> PolicyLoo
             where, events = applies[name]
             point, stop = np.where(where, POINTS.index(name), point), np.where(where, events, stop)
     return PolicyLooks(point, stop, begins, np.where(begins, without_user, at))
+
+
+def turn_ends(ledger: Ledger) -> Ints:
+    """For every event of the log the end of the turn before it: where it is one of consecutive messages of the user,
+    the first of them."""
+    if "turn ends" not in ledger.derived:
+        users = roles_of(ledger) == USER
+        follows = np.zeros(len(users), dtype=np.bool_)
+        follows[1:] = users[1:] & users[:-1]
+        places = np.where(follows, 0, np.arange(len(users)))
+        ledger.derived["turn ends"] = np.append(np.maximum.accumulate(places), len(users)).astype(np.int64)
+    ends: Ints = ledger.derived["turn ends"]
+    return ends
+
+
+def ends_before(ledger: Ledger, rows: Ints, at: Ints) -> Ints:
+    """Where the turn ended that was over before some steps over `at` events; -1: none was, the turn goes on."""
+    turns, user = ledger.steps["turn"], ledger.steps["user_event"][rows]
+    begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < at)
+    return np.where(begins, turn_ends(ledger)[user], -1)

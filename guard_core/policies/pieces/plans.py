@@ -1,4 +1,4 @@
-"""Plans: what a compaction leaves, as a policy decides it and before a summariser is asked."""
+"""Plans: what a compaction leaves, as a policy decides it before a summariser is asked; and what that answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Point
 from guard_core.policies.pieces.message_columns import MessageColumns, between, list_messages
 from guard_core.summaries.base import Summary, SummaryRequest
-from guard_core.views import Segment, View, content_count
+from guard_core.views import Segment, Synthetic, View, content_count
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,25 @@ class Plan(NamedTuple):
     notes: tuple[str, ...] = ()
     dropped: int = 0
     remembers: Mapping[str, Any] = MappingProxyType({})
+
+
+class SummariserCall(NamedTuple):
+    """One call of the summariser: what it was given, an estimate of that, and what it gave."""
+
+    given: View
+    tokens: int
+    summary: Summary
+    failed: bool
+
+
+NO_ANSWER = SummariserCall((), 0, Summary(0), failed=False)  # of a compaction that asks no summariser
+
+
+class AskedSummary(NamedTuple):
+    """A summary message, None where there is no text for one, and the answers that it is made of."""
+
+    message: Synthetic | None
+    answers: tuple[SummariserCall, ...]
 
 
 def joined(asks: tuple[Ask, ...]) -> Ask:

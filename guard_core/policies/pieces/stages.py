@@ -21,7 +21,9 @@ from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import CountedRun, Usage, counts_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Point, Quiet, ReplayRun
-from guard_core.policies.pieces.lists import LastCount, ListPolicy, ends_before, summarised
+from guard_core.policies.pieces.counters import ProviderCounts
+from guard_core.policies.pieces.lists import ListPolicy, summarised
+from guard_core.policies.pieces.looks import ends_before
 from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.summaries.base import Summary
 from guard_core.trace import CompactionRecord, Head, Pass
@@ -248,7 +250,7 @@ class StagedPolicy(ListPolicy):
         place = np.maximum.accumulate(np.where(known | forgets, np.arange(size), -1))
         last = np.where(place < 0, state.tokens, np.where(known[place], counted.tokens[place], 0))
         as_of = np.where(place < 0, state.as_of, np.where(known[place], place + start, -1))
-        last_before = LastCount(np.append(state.tokens, last[:-1]), np.append(state.as_of, as_of[:-1]))
+        last_before = ProviderCounts(np.append(state.tokens, last[:-1]), np.append(state.as_of, as_of[:-1]))
         compared, compared_at_acts = self._compared_numbers(asked, walked, last_before)
         columns = {
             "contents_built": at,
@@ -281,7 +283,7 @@ class StagedPolicy(ListPolicy):
         run = None if walked is None else self._run_of(shorter, walked)
         return None if run is None else run._replace(ended=True)
 
-    def _compared_numbers(self, asked: ScanRequest, walked: Walked, last: LastCount) -> tuple[Ints, Ints]:
+    def _compared_numbers(self, asked: ScanRequest, walked: Walked, last: ProviderCounts) -> tuple[Ints, Ints]:
         """The number that is compared with the limit, at every step before the call, and where it acts when it does;
         `last` are the provider's last counts before each step."""
         stages, at = walked.stages, asked.at[: len(walked.held)]
@@ -291,7 +293,7 @@ class StagedPolicy(ListPolicy):
         starts: Any = np.array([_start_of(head) for head in stages.heads])  # as a head of many requests
 
         def compared(rows: Ints, at: Ints, stages: Ints) -> Ints:
-            head, counts = Head((), starts[stages]), LastCount(last.tokens[rows], last.as_of[rows])
+            head, counts = Head((), starts[stages]), ProviderCounts(last.tokens[rows], last.as_of[rows])
             steps = rows + asked.start
             return self.counted(self.sizes(asked.ledger, head, steps, at, counts, asked.state, asked.run.window))
 

@@ -17,8 +17,9 @@ from guard_core.costs import HAS_REASONING
 from guard_core.forms import Removed
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import ReplayRun
+from guard_core.policies.pieces.compared import TURNS
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
-from guard_core.policies.pieces.lists import TURNS, Sizes
+from guard_core.policies.pieces.lists import Sizes
 from guard_core.policies.pieces.messages import USER, MessageCosts, roles_of
 from guard_core.policies.providers.requests import COSTS
 from guard_core.view_columns import ViewColumns

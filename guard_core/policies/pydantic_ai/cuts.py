@@ -11,7 +11,6 @@ import numpy as np
 
 from guard_core.costs import HAS_TEXT, USER
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.pieces.counted import sent_columns
 from guard_core.policies.pieces.counters import outputs_of
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.message_columns import list_messages
@@ -25,6 +24,7 @@ from guard_core.policies.pieces.messages import (
     role_of,
     roles_of,
 )
+from guard_core.policies.pieces.request_numbers import sent_columns
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
 from guard_core.policies.pydantic_ai.limits import LimitedPolicy
 from guard_core.policies.pydantic_ai.parameters import SOURCE, limit_settings

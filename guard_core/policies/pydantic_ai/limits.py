@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.ledger import Ints
-from guard_core.policies.pieces.lists import MESSAGES, TOKENS, ListPolicy, Sizes
+from guard_core.policies.pieces.compared import MESSAGES, TOKENS
+from guard_core.policies.pieces.lists import ListPolicy, Sizes
 from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.pydantic_ai.counting import COSTS, request_tokens
 from guard_core.policies.pydantic_ai.parameters import limit_of

@@ -16,9 +16,9 @@ from guard_core.forms import Form, brings_form
 from guard_core.forms.base import GONE, SIZES, LogColumns, PartColumns
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces.counters import in_steps, outputs_as_of
+from guard_core.policies.pieces.counters import ProviderCounts, in_steps, outputs_as_of
 from guard_core.policies.pieces.groups import MessageGroup, groups_of
-from guard_core.policies.pieces.lists import LastCount, ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
+from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import ASSISTANT, ListMessage, MessageCosts, messages_of, roles_of, view_of
 from guard_core.trace import Head
 from guard_core.views import Span, Synthetic
@@ -145,7 +145,8 @@ class StrandsManager(ListPolicy):
         check, ledger = request.check, request.ledger
         head = Head(view_of(ledger, messages), check.at)
         row, at, tokens, as_of = np.array([[check.step], [check.at], [state.tokens], [state.as_of]], dtype=np.int64)
-        return int(self.counted(self.sizes(ledger, head, row, at, LastCount(tokens, as_of), state, check.window))[0])
+        last = ProviderCounts(tokens, as_of)
+        return int(self.counted(self.sizes(ledger, head, row, at, last, state, check.window))[0])
 
     def compact(self, request: ListRequest, state: Any) -> ListOutcome:
         messages = request.messages

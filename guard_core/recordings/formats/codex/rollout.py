@@ -43,6 +43,8 @@ from guard_core.recordings.formats.codex import lines as codex_lines
 from guard_core.recordings.formats.codex import look
 from guard_core.recordings.formats.codex import words as codex_words
 from guard_core.recordings.formats.codex.known_names import NAMES
+from guard_core.recordings.formats.codex.origin import origin_notes, parent_of
+from guard_core.recordings.formats.codex.waiting import BYTES_PER_TOKEN, WaitingItems, estimates_items
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import chat, fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
@@ -61,11 +63,7 @@ _TURN_STARTS = frozenset({"task_started", "turn_started"})
 _COMPLETE = frozenset({"task_complete", "turn_complete"})
 _TURN_ENDS = _COMPLETE | {"turn_aborted"}
 KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
-BYTES_PER_TOKEN = 4  # codex-rs' own estimate of tokens
-# Versions that estimate whole items, as the file has them; later ones look at the text of an output alone.
-ITEMS_COUNTED_FROM, ITEMS_COUNTED_BEFORE = (0, 95), (0, 156)
 SUMMARIES_DROPPED_FROM = (0, 60)  # 0.58.0 repeats earlier summaries in later requests, 0.60.1 does not
-CALLING = responses_items.CALLS | {"reasoning"}
 
 
 class CodexRolloutFormat:
@@ -115,34 +113,6 @@ class _Open:
     late: Where | None = None  # where that first part is
 
 
-class CodexEstimate(NamedTuple):
-    """Codex's estimate of the items since the last one of the model, in tokens: of tool `outputs`, and of all."""
-
-    outputs: int = 0
-    items: int = 0
-
-
-class Waiting:
-    """What waits for the model: `now`, and `before` its last items in a row. An item is estimated as a quarter of the
-    bytes of its JSON, rounded up (context_manager/history.rs, `estimate_response_item_model_visible_bytes`; measured
-    by running 0.95.0 to 0.155.0 with results of many sizes, up to eight at once)."""
-
-    def __init__(self) -> None:
-        self.now = self.before = CodexEstimate()
-        self._model = False  # was the last item one of the model's
-
-    def add(self, item: dict[str, Any], kind: str) -> None:
-        is_output = responses_items.is_output(kind)
-        is_model = kind in CALLING or kind.endswith("_call") or fields.text(item, "role") == "assistant"
-        if is_model:
-            self.before = self.before if self._model else self.now
-            self.now = CodexEstimate()
-        else:
-            tokens = -(-len(msgspec.json.encode(item)) // BYTES_PER_TOKEN)
-            self.now = CodexEstimate(self.now.outputs + is_output * tokens, self.now.items + tokens)
-        self._model = is_model
-
-
 class CodexRolloutReader:
     """One rollout, record by record."""
 
@@ -163,7 +133,7 @@ class CodexRolloutReader:
         self.pending: ModelCall | None = None  # usage that came before its response
         self.total: Any = None
         self.ended = -1  # events when the last turn ended
-        self.waiting = Waiting()
+        self.waiting = WaitingItems()
         self.turns_marked = False  # has the file lines of turns
         self.turn_open = self.asked = False  # has a turn begun and not ended, and did a person say something in it
         self.turn_from = 0  # events when the last turn began
@@ -469,7 +439,7 @@ class CodexRolloutReader:
             base, inserted = self._old_base(summary)
             note = "The file has the summary only: the history behind it is put together from the user's messages."
         self.awaits_estimate = True
-        self.waiting = Waiting()
+        self.waiting = WaitingItems()
         self.unsure = len(self.log.compactions) if self.turn_open and not self._is_within_a_turn() else None
         self.is_answered = len(self.log.events) > self.turn_from and self.log.events[-1].role is Role.MODEL
         kind = _kind(summary, inserted)
@@ -507,7 +477,7 @@ class CodexRolloutReader:
     @property
     def _estimates_items(self) -> bool:
         """Does this version estimate whole items, which are not in the log as they are in the file."""
-        return ITEMS_COUNTED_FROM <= numbers(fields.text(self.meta, "cli_version")) < ITEMS_COUNTED_BEFORE
+        return estimates_items(fields.text(self.meta, "cli_version"))
 
     def _is_within_a_turn(self) -> bool:
         """Was the last thing sent to the model a tool's result, in a turn that continues: there Codex compacts by
@@ -589,12 +559,12 @@ class CodexRolloutReader:
         system = self._system
         notes = [] if self.tools else ["The schemas of the tools are not in the file."]
         notes += [] if system else ["The system prompt is not in the file."]
-        notes += _origin(self.meta, self.copied)
+        notes += origin_notes(self.meta, self.copied)
         session = self.log.session(
             system=system,
             tools=tuple(self.tools.values()) or None,
             source_id=fields.text(self.meta, "id"),
-            parent=_parent(self.meta),
+            parent=parent_of(self.meta),
             title=self.title,
             agent="Codex CLI",
             model=self.model,
@@ -609,26 +579,6 @@ class CodexRolloutReader:
 
 def _is_call(part: Part) -> bool:
     return isinstance(part, ToolCallPart | OtherPart)
-
-
-def _origin(meta: dict[str, Any], copied: bool) -> list[str]:
-    """What a rollout continues, and whose sub-agent wrote it, in words."""
-    source, parent = fields.mapping(meta, "source").get("subagent"), _parent(meta)
-    forked, base = fields.text(meta, "forked_from_id"), fields.text(fields.mapping(meta, "history_base"), "thread_id")
-    notes = []
-    if forked:
-        notes.append(f"Forked from session {forked}" + (": the parent's history comes first." if copied else "."))
-    if base:
-        notes.append(f"It continues another file, of thread {base}: the history up to there is not here.")
-    if parent or source:
-        notes.append(f"A sub-agent of session {parent}." if parent else "A sub-agent of another session.")
-    return notes
-
-
-def _parent(meta: dict[str, Any]) -> str:
-    """The thread whose sub-agent wrote a rollout, "" for none."""
-    spawn = fields.mapping(fields.mapping(fields.mapping(meta, "source"), "subagent"), "thread_spawn")
-    return fields.text(meta, "parent_thread_id") or fields.text(spawn, "parent_thread_id")
 
 
 FORMAT = CodexRolloutFormat()
