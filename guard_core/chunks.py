@@ -97,8 +97,8 @@ class GrowingLedger:
         return growing
 
     @classmethod
-    def again(cls, ledger: Ledger, models: Iterable[str], sizes: Mapping[str, int] = ROWS) -> GrowingLedger:
-        """That of a ledger which knows its counter. `models` in the order of their numbers."""
+    def of_ledger(cls, ledger: Ledger, models: Iterable[str], sizes: Mapping[str, int] = ROWS) -> GrowingLedger:
+        """The growing ledger of a ledger that knows its counter. `models` are in the order of their numbers."""
         if ledger.counter is None:
             raise ValueError("this ledger does not know which calls wait for a result")
         growing = cls(EventCounter(ledger.counter), ledger.fixed, sizes, models)

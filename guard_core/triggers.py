@@ -62,5 +62,5 @@ def is_forced(session: Session, place: int, since: int) -> bool:
     """Did the provider refuse a request as too long right before the compaction at `place` of the session's, that is
     behind event `since`, the place of the last call before it?"""
     recorded = session.compactions[place]
-    is_refused = any(since < at <= recorded.at and made <= place for at, made in session.refused_places)
+    is_refused = any(since < at <= recorded.at and before <= place for at, before in session.refused_places)
     return is_refused or recorded.trigger == OVERFLOW

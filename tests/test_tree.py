@@ -223,6 +223,28 @@ def public_classes(root: Path) -> dict[str, list[str]]:
     return modules
 
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Verbs that say what happened to a thing, as names of what it is.
+VAGUE_NAMES = {"came", "found", "goes_by", "goes_on", "going", "going_on", "gone_on", "made", "tell", "told"}
+
+
+def named_vaguely(path: Path) -> set[str]:
+    """The module, and its functions and their variables, that bear one of these names."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTIONS)]
+    names = {path.stem, *(node.name for node in nodes)}
+    inside = (child for node in nodes for child in ast.walk(node))
+    names |= {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {name for name in names if name.lstrip("_") in VAGUE_NAMES}
+
+
+def test_names_say_what_a_thing_is(tmp_path):
+    vague = tmp_path / "told.py"
+    vague.write_text("def _goes_on():\n    found, steps = 1, 2\n")
+    assert named_vaguely(vague) == {"told", "_goes_on", "found"}
+    named = {name: named_vaguely(path) for name, path in files(ROOT).items() if ".migrations" not in name}
+    assert {module: names for module, names in named.items() if names} == {}
+
+
 def test_no_module_is_longer_than_600_lines():
     lengths = {name: len(path.read_text().splitlines()) for name, path in files(ROOT).items()}
     assert {name: lines for name, lines in lengths.items() if lines > 600} == {}

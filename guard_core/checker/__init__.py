@@ -3,7 +3,7 @@
 It shares no code with what makes them but what tokens cost (ledger, attribution, usage) and the meaning of words:
 what an instruction is (`facts.instructions`), when a summary says one in other words (`facts.texts`), when a sentence
 permits something (`facts.lifting`) or takes a rule back (`facts.withdrawals`), which todos are open (`facts.todos`),
-and which message only asks to continue (`facts.going_on`). A claim that is wrong because one of these is wrong is
+and which message only asks to continue (`facts.continuing`). A claim that is wrong because one of these is wrong is
 confirmed, but where a simpler test of its own (`plain_words`: a rule that is plainly lifted, a sentence that a summary
 plainly has, or has no word of, a todo that is closed, a message too long to say only "go on") contradicts it; they are
 measured and tested by themselves. Quotations, and negations before them, it finds by itself.

@@ -144,15 +144,15 @@ def asked_again(story: Story, finding: Finding) -> None:
         since = sum(at <= event for at in ats)
         share = int(story.attribution.tokens[event]) * size // max(1, _text_bytes(story.session.events[event]))
         seen.setdefault(key, []).append((since, event, share))
-    again: dict[int, list[int]] = {}
-    for came in seen.values():
-        if len({since for since, _, _ in came}) < len(came):  # it was asked for again and again
+    repeated: dict[int, list[int]] = {}
+    for results in seen.values():
+        if len({since for since, _, _ in results}) < len(results):  # it was asked for again and again
             continue
-        for later, (since, event, share) in enumerate(came[1:], start=1):
+        for later, (since, event, share) in enumerate(results[1:], start=1):
             place = sum(at <= event for at in places) - 1
-            if not any(_still_has(story, place, old) for _, old, _ in came[:later]):
-                again.setdefault(lasting[since - 1], []).append(share)
-    real = {index: shares for index, shares in again.items() if len(shares) >= 3 and sum(shares) >= 2_000}
+            if not any(_still_has(story, place, old) for _, old, _ in results[:later]):
+                repeated.setdefault(lasting[since - 1], []).append(share)
+    real = {index: shares for index, shares in repeated.items() if len(shares) >= 3 and sum(shares) >= 2_000}
     index = number(finding, "compaction")
     if index not in real or sum(real[index]) < max(map(sum, real.values())):
         raise Wrong("fewer results came again after it, or after another compaction more")

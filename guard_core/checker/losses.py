@@ -80,7 +80,7 @@ def request_lost(story: Story, finding: Finding) -> None:
         raise Wrong("the claim is graver or milder than what is known of the requests without the words")
     same("first_absent", start, in_turn[0] if in_turn else -1)
     same("step", finding.step, first if start < 0 else start)
-    _names_what_goes_on(story, finding, message)
+    _names_continued_request(story, finding, message)
     if start < 0:
         return
     is_earlier = all(story.first_call_after(index) < start for index in quoting)
@@ -117,7 +117,7 @@ def _quoted(story: Story, finding: Finding) -> str:
     return _without_courtesy(quote)
 
 
-def _names_what_goes_on(story: Story, finding: Finding, message: int) -> None:
+def _names_continued_request(story: Story, finding: Finding, message: int) -> None:
     """Is the message named that began the turn of the loss, where that only asks to continue with the one before."""
     begun_by = story.request_of(finding.step)
     agree(finding, continued_by=-1 if begun_by == message else begun_by)
@@ -214,7 +214,7 @@ def _lost_from(story: Story, later: list[int], said: list[tuple[str, str]]) -> l
     lost = []
     for sentence, words in said:
         silent = later[:]
-        while silent and not _tells(story, silent[-1], sentence, words):
+        while silent and not _may_have_rule(story, silent[-1], sentence, words):
             silent.pop()
         lost += [(later[len(silent)], sentence)] if len(silent) < len(later) else []
     return lost
@@ -255,7 +255,7 @@ def todo_lost(story: Story, finding: Finding) -> None:
     lost: list[tuple[int, int, OpenTodo]] = []
     for todo in group:
         silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > todo.message]
-        while silent and not _tells(story, silent[-1], todo.text):
+        while silent and not _may_have_rule(story, silent[-1], todo.text):
             silent.pop()
         first = silent[-1] + 1 if silent else len(story.sent)
         taking = [
@@ -327,7 +327,7 @@ def earlier_rule_lost(story: Story, finding: Finding) -> None:
         turn = [step for step in range(len(story.sent)) if story.task_of(step) == message]
         for rule in rules_of(story, message):
             silent = [step for step in range(len(story.sent)) if story.session.calls[step].at > message]
-            while silent and not _tells(story, silent[-1], rule):
+            while silent and not _may_have_rule(story, silent[-1], rule):
                 silent.pop()
             first = silent[-1] + 1 if silent else len(story.sent)
             taking = [
@@ -395,7 +395,7 @@ def is_withdrawn(story: Story, message: int, rule: str, step: int) -> bool:
     return any(withdraws(event, rule) for event in since) or any(plainly_lifts(one, rule) for one in said)
 
 
-def _tells(story: Story, step: int, rule: str, words: str = "") -> bool:
+def _may_have_rule(story: Story, step: int, rule: str, words: str = "") -> bool:
     """May a request have a rule: a message quotes it, or what the compaction before it put in says it in other words,
     in another script, or cannot be read."""
     plain = (words or rule).strip(END_MARKS)
@@ -442,8 +442,8 @@ def _unread(story: Story, quote: str) -> set[int]:
     unread: set[int] = set()
     for place, item in enumerate(story.session.compactions):
         before, whose = story.view_on(place - 1, item.at)
-        had = any(story.quotes(event, quote) for event in materialise(before, story.session, whose))
-        if cannot_be_read(item) and (had or place - 1 in unread):
+        was_quoted = any(story.quotes(event, quote) for event in materialise(before, story.session, whose))
+        if cannot_be_read(item) and (was_quoted or place - 1 in unread):
             unread.add(place)
         after = materialise(item.base, story.session, place)
         if any(story.quotes(event, quote) for event in after):

@@ -63,7 +63,7 @@ def refused_again(story: ReplayStory, finding: Finding) -> None:
         if stated:
             sizes.append((stated[-1], before[-1] if before else -1))
             continue
-        if any(start < cut and made <= nth for cut, made in cuts):
+        if any(start < cut and refusals <= nth for cut, refusals in cuts):
             continue
         if before and story.session.calls[before[-1]].response == place - 1:
             continue

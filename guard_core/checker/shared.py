@@ -179,7 +179,7 @@ def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
         is_anew = not any(story.record(index).carried or story.record(index).kept_from for _, index in fired)
     else:
         fired = [(step, index) for step, index in fired if _only_drops(story, step, index)]
-        fired = [(step, index) for step, index in fired if not _took_most(story, step, index)]
+        fired = [(step, index) for step, index in fired if not _removed_most(story, step, index)]
     stretches: list[list[tuple[int, int]]] = []
     for step, index in fired:
         if stretches and step - stretches[-1][-1][0] <= SLIDING_GAP:
@@ -196,7 +196,7 @@ def sliding_stretches(story: Story) -> list[list[tuple[int, int]]]:
     ]
 
 
-def _took_most(story: Story, step: int, index: int) -> bool:
+def _removed_most(story: Story, step: int, index: int) -> bool:
     """Has the request after a recorded compaction that wrote something less than half as many messages of the log as
     the one before."""
     if isinstance(story, ReplayStory) or all(isinstance(part, Span) for part in story.recorded(index).base):

@@ -12,7 +12,7 @@ from guard_core.checker.plain_words import typed
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.usage import Usage, usage_for
 from guard_core.events import Event, MediaPart, ToolResultPart, part_text
-from guard_core.facts.going_on import says_to_go_on
+from guard_core.facts.continuing import asks_only_to_continue
 from guard_core.findings.claims import Finding
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -284,7 +284,7 @@ class Story:
             self._texts[id(event)] = (heard("\n".join(map(part_text, event.parts))), event)
         texts = self._texts[id(event)][0]
         if id(event) in self._inserted:
-            return any(_stands_affirmed(text, one) for one in heard(words) for text in texts)
+            return any(_is_affirmed(text, one) for one in heard(words) for text in texts)
         return any(one in text for one in heard(words) for text in texts)
 
     @cached_property
@@ -311,7 +311,7 @@ class Story:
             pictures = any(isinstance(part, MediaPart) for part in event.parts)
             if is_command and not _ARGUMENTS.search(text):
                 continue
-            if pictures or not says_to_go_on(words):
+            if pictures or not asks_only_to_continue(words):
                 asked = index
             elif asked >= 0:
                 continued[index] = asked
@@ -421,7 +421,7 @@ def heard(text: str) -> set[str]:
     return {spoken(text), spoken(bare) or spoken(text)}
 
 
-def _stands_affirmed(text: str, words: str) -> bool:
+def _is_affirmed(text: str, words: str) -> bool:
     """Has a text some words at a place that no "not" or "never" comes right before."""
     return any(not _ends_in_denial(before) for before in _befores(text, words))
 

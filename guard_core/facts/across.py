@@ -10,7 +10,7 @@ import numpy as np
 
 from guard_core.costs import CALL, RESULT
 from guard_core.events import Event
-from guard_core.facts.going_on import says_to_go_on
+from guard_core.facts.continuing import asks_only_to_continue
 from guard_core.facts.lanes import Search, Snippet, SnippetState
 from guard_core.facts.proposals import TODO
 from guard_core.facts.todos import Todos
@@ -78,7 +78,7 @@ def open_work(events: Iterable[tuple[int, Event]], at: int, requests: Container[
     todos = Todos()
     asked: tuple[Snippet, ...] = ()
     for index, event in events:
-        if index in requests and not says_to_go_on(words := first_words(event)):
+        if index in requests and not asks_only_to_continue(words := first_words(event)):
             quote = quotation(words)
             asked = (Snippet(LAST_REQUEST, quote, index),) if width(quote) >= SHORTEST else ()
         if index < at:

@@ -53,20 +53,20 @@ def events_to_read(ledger: Ledger) -> Ints:
 def instructions(session: Session, events: Iterable[tuple[int, Event]]) -> tuple[Snippet, ...]:
     """The rules and requests of the system prompt and of these messages, each once, in their order, with the message of
     the user that took a rule back for good. Those of the system prompt are of event -1."""
-    found: dict[str, Snippet] = {}
+    snippets: dict[str, Snippet] = {}
     for index, sentence, of_user in _sentences(session, events):
         if of_user:
-            in_force = {one.text: key for key, one in found.items() if one.kind == RULE and one.withdrawn_by < 0}
+            in_force = {one.text: key for key, one in snippets.items() if one.kind == RULE and one.withdrawn_by < 0}
             for rule in taken_back(sentence, in_force):
-                found[in_force[rule]] = msgspec.structs.replace(found[in_force[rule]], withdrawn_by=index)
+                snippets[in_force[rule]] = msgspec.structs.replace(snippets[in_force[rule]], withdrawn_by=index)
         kind = kind_of(sentence, of_user=of_user)
         if not kind or width(sentence) < SHORTEST or not says_something(sentence):
             continue
-        if (key := normalised(sentence)) in found:  # stated again, it holds again
-            found[key] = msgspec.structs.replace(found[key], withdrawn_by=-1)
-        elif len(found) < MOST_INSTRUCTIONS:
-            found[key] = Snippet(kind, sentence, index)
-    return tuple(found.values())
+        if (key := normalised(sentence)) in snippets:  # stated again, it holds again
+            snippets[key] = msgspec.structs.replace(snippets[key], withdrawn_by=-1)
+        elif len(snippets) < MOST_INSTRUCTIONS:
+            snippets[key] = Snippet(kind, sentence, index)
+    return tuple(snippets.values())
 
 
 def _sentences(session: Session, events: Iterable[tuple[int, Event]]) -> Iterator[tuple[int, str, bool]]:

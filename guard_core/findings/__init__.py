@@ -14,10 +14,10 @@ from guard_core.counts import (
     requests_of,
 )
 from guard_core.findings import (
-    again,
     gaps,
     own_rule,
     prices,
+    repeated_results,
     repetition,
     requests,
     rules,
@@ -92,8 +92,8 @@ _OF_RECORDINGS: tuple[Check, ...] = (
     gaps.cached_above_prompt,
     gaps.unreported,
     gaps.cleared_results,
-    again.asked_again,
-    again.repeated_call,
+    repeated_results.asked_again,
+    repeated_results.repeated_call,
     gaps.left_branches,
 )
 _OF_REPLAYS: tuple[Check, ...] = (

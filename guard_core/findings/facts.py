@@ -295,7 +295,7 @@ class Facts:
         steps, sizes = self.ledger.steps, []
         bases = [base.at for base in self.ledger.bases]
         stated = {item.at: item.tokens for item in self.session.refusals if item.tokens}
-        for at, made in self.session.refused_places:
+        for at, compactions in self.session.refused_places:
             before = int(np.searchsorted(steps["at"], at)) - 1
             start = int(steps["at"][before]) if before >= 0 else 0
             if before >= 0 and self.other_windows[before]:
@@ -303,7 +303,7 @@ class Facts:
             if at in stated:
                 sizes.append(RefusedRequest(stated[at], before))
                 continue
-            if any(start < base for base in bases[:made]):
+            if any(start < base for base in bases[:compactions]):
                 continue  # what was sent there is not known
             if before >= 0 and steps["response"][before] == at - 1:
                 continue  # the request that had just been answered, sent again, or with its answer at the end

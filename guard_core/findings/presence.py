@@ -158,8 +158,8 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
         places, text = quoted_in[message, FIRST_WORDS], words[message]
         if len(places) <= MOST_PLACES:
             in_turn = _compactions_of_turn(session, ledger, tasks == message, message)
-            found = _found(session, message, begun[message], text, tuple(places), in_turn)
-            requests.append(msgspec.structs.replace(found, rules=own, continued_by=later, parts=asked))
+            request = _words_of(session, message, begun[message], text, tuple(places), in_turn)
+            requests.append(msgspec.structs.replace(request, rules=own, continued_by=later, parts=asked))
     return tuple(sorted(requests, key=lambda item: item.message))
 
 
@@ -205,7 +205,7 @@ def _telling(text: str) -> list[str]:
     return [one for one in said if says_something(one) or kind_of(one, of_user=True)]
 
 
-def _found(
+def _words_of(
     session: Session, message: int, event: Event, asked: str, places: tuple[int, ...], in_turn: Iterable[int]
 ) -> RequestWords:
     """Where a request that `asked` for something is, by its first words, clauses and sentences. `places` are the events

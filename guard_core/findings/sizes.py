@@ -283,7 +283,7 @@ def refused(case: Case) -> list[Finding]:
     calls = np.searchsorted(ledger.steps["at"], [at for at, _ in places])
     next_call = np.append(ledger.steps["at"], _NEVER)[calls]
     compacted = [(number, base.at) for number, base in enumerate(ledger.bases) if not base.is_edit]
-    later = [bisect_left(compacted, (made,)) for _, made in places]
+    later = [bisect_left(compacted, (compactions,)) for _, compactions in places]
     next_compaction = np.array([*(at for _, at in compacted), _NEVER])[later]
     followed = int(np.count_nonzero((next_compaction <= next_call) & (next_compaction < _NEVER)))
     steps = (calls - 1).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from guard_core.events import Event, MediaPart, part_text
-from guard_core.facts.going_on import says_to_go_on
+from guard_core.facts.continuing import asks_only_to_continue
 from guard_core.findings.first_words import first_words
 from guard_core.ledger import Ints, Ledger
 
@@ -14,7 +14,7 @@ def may_be_no_request(event: Event) -> bool:
     """May a message that began a turn be no request of its own: it only asks to continue, or it has no words for the
     model."""
     words = first_words(event)
-    return not words or says_to_go_on(words)
+    return not words or asks_only_to_continue(words)
 
 
 def continued_tasks(ledger: Ledger, begun: Mapping[int, Event]) -> dict[int, int]:
@@ -25,16 +25,16 @@ def continued_tasks(ledger: Ledger, begun: Mapping[int, Event]) -> dict[int, int
     for start in ledger.turn_starts.tolist():
         event = begun.get(start)
         words = "" if event is None else first_words(event)
-        if event is not None and _only_goes_on(event, words):
+        if event is not None and _is_request_to_continue(event, words):
             continued |= {start: task} if task >= 0 else {}
         elif event is None or words or not any(part_text(part).strip() for part in event.parts):
             task = start
     return continued
 
 
-def _only_goes_on(event: Event, words: str) -> bool:
+def _is_request_to_continue(event: Event, words: str) -> bool:
     has_pictures = any(isinstance(part, MediaPart) for part in event.parts)
-    return says_to_go_on(words) and not has_pictures
+    return asks_only_to_continue(words) and not has_pictures
 
 
 def task_column(users: Ints, continued: Mapping[int, int]) -> Ints:

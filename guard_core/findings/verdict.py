@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from guard_core.counts import MODELLED, Peak
-from guard_core.findings.again import repeated_words
 from guard_core.findings.claims import (
     ERROR,
     INFO,
@@ -19,6 +18,7 @@ from guard_core.findings.claims import (
 )
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.presence import shortened
+from guard_core.findings.repeated_results import repeated_words
 from guard_core.findings.repetition import loop_words, pace_words
 from guard_core.findings.sizes import assumptions_at, if_window_at, limit_words, refused_words, stated_window
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from guard_core.findings.again import ResultAgain
+from guard_core.findings.repeated_results import RepeatedResult
 from guard_core.outcomes.losses import Verbatim
 from guard_core.outcomes.sent import SentRequests
 
 
-def read_again(sent: SentRequests, results: Sequence[ResultAgain]) -> int:
-    """Prompt tokens (attributed) of the `results` that a recording got again (`findings.again.results_again`) and that
+def read_again(sent: SentRequests, results: Sequence[RepeatedResult]) -> int:
+    """Prompt tokens (attributed) of the `results` that a recording got again (`findings.repeated_results`) and that
     the request of this side lacks, too, at the step whose answer asks for them.
 
     What the recording never lost is not among them: that an agent would have asked for it again cannot be known.

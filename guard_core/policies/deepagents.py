@@ -159,7 +159,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         if refused and state.clipped_at == check.step:
             return _raised(request, state)
         if refused and state.asked_at == check.step:
-            return self._again(request, state)
+            return self._after_refusal(request, state)
         messages = request.messages
         before = self._shortened(request, self._listed(ledger, messages, state), state)
         sent = _unless(request.view, view_of(ledger, before.messages))
@@ -185,7 +185,7 @@ class DeepAgentsSummarization(SummarizationPolicy):
         summarised = ListOutcome(after, state, (record,), sent=_unless(after, sent))
         return self._fitted(request, before, summarised, refused=refused)
 
-    def _again(self, request: ListRequest, state: Any) -> ListOutcome:
+    def _after_refusal(self, request: ListRequest, state: Any) -> ListOutcome:
         """The outcome of a step that was refused after it was summarised, or after that was tried."""
         ledger, sent = request.ledger, None
         if state.sent:

@@ -95,7 +95,7 @@ def _is_elsewhere(rule: OwnRule, interval: Interval) -> bool:
 def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agreement, str, int, int]:
     """Of a compaction whose rule has no threshold, or another one than the checks show. What contradicts an assumed
     window alone is not a disagreement."""
-    own = rule.reason if rule.threshold is None else f"{_told(rule.threshold, rule.formula)} does not explain it"
+    own = rule.reason if rule.threshold is None else f"{_with_sum(rule.threshold, rule.formula)} does not explain it"
     if rule.assumed_window is not None:
         own = f"the window is not known: with the assumed {rule.assumed_window:,}, {own}"
     if interval is None or interval.at_most is None or interval.contradiction:
@@ -107,7 +107,7 @@ def _without(rule: OwnRule, interval: Interval | None, count: int) -> tuple[Agre
     return verdict, f"{own}; the threshold is {interval.words}{likely}{or_failed(rule) if passed else ''}", 0, gap
 
 
-def _told(threshold: int, formula: str) -> str:
+def _with_sum(threshold: int, formula: str) -> str:
     """A threshold with its sum first."""
     words = equation(threshold, formula)
     return f"{formula} = {threshold:,}" if " = " in words else words

@@ -143,7 +143,7 @@ class CheckCounts:
         earlier = -1
         for row in self.compacted.tolist():
             place = int(self.checks.place[row])
-            is_refused[row] = any(earlier < made <= place for _, made in refused[first[row] : behind[row]])
+            is_refused[row] = any(earlier < before <= place for _, before in refused[first[row] : behind[row]])
             earlier = place
         return is_refused
 

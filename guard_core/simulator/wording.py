@@ -149,9 +149,9 @@ def access_log(dice: Dice, chars: int) -> str:
     while size < chars:
         address = f"10.{dice.below(256)}.{dice.below(256)}.{dice.between(1, 254)}"
         route = f"/{dice.pick(AREAS)}/{dice.pick(NOUNS)}/{dice.below(9_999)}"
-        code, sent, took = dice.pick((200, 200, 200, 201, 304, 404, 502)), dice.below(48_000), dice.between(1, 2_900)
+        code, sent, millis = dice.pick((200, 200, 200, 201, 304, 404, 502)), dice.below(48_000), dice.between(1, 2_900)
         rows.append(
-            f'{address} - - [11/Mar/2026:0{dice.below(10)}:{dice.below(60):02d}] "GET {route}" {code} {sent} {took}ms'
+            f'{address} - - [11/Mar/2026:0{dice.below(10)}:{dice.below(60):02d}] "GET {route}" {code} {sent} {millis}ms'
         )
         size += len(rows[-1]) + 1
     return "\n".join(rows)[:chars]

@@ -14,8 +14,8 @@ import numpy as np
 
 from guard_core.defaults import LOOP_LENGTH
 from guard_core.estimation.usage import Usage
-from guard_core.findings.again import ResultAgain, results_again
 from guard_core.findings.facts import Facts
+from guard_core.findings.repeated_results import RepeatedResult, repeated_results
 from guard_core.ledger import Ledger
 from guard_core.outcomes.bill import Prices, bill_of
 from guard_core.outcomes.losses import StatedRule, losses_of
@@ -46,12 +46,12 @@ class Priced(NamedTuple):
     facts: Facts
     prices: Prices
     rules: Sequence[StatedRule] | None
-    again: Sequence[ResultAgain]
+    again: Sequence[RepeatedResult]
 
     @classmethod
     def of(cls, facts: Facts, rules: Sequence[StatedRule] | None = None) -> Priced:
         """Those of a session."""
-        return cls(facts, Prices.of(facts.session, facts.ledger), rules, results_again(facts))
+        return cls(facts, Prices.of(facts.session, facts.ledger), rules, repeated_results(facts))
 
 
 class Figures(msgspec.Struct, frozen=True):

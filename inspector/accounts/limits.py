@@ -38,11 +38,11 @@ def spend(limit: Limit, *who: str) -> int:
     """Count one; 0, or the seconds to wait where there were too many already. A refused one is not counted. A count
     that would last longer than its window is of a clock that has been set back since, and has ended."""
     key, now = _key(limit, who), timezone.now()
-    going_on = Q(ends__gt=now, ends__lte=now + limit.window + AHEAD)
-    if Spent.objects.filter(going_on, key=key, count__lt=limit.most).update(count=F("count") + 1):
+    current = Q(ends__gt=now, ends__lte=now + limit.window + AHEAD)
+    if Spent.objects.filter(current, key=key, count__lt=limit.most).update(count=F("count") + 1):
         return 0
     with transaction.atomic():
-        Spent.objects.filter(~going_on, key=key).delete()
+        Spent.objects.filter(~current, key=key).delete()
         row, _ = Spent.objects.get_or_create(key=key, defaults={"ends": now + limit.window})
         if Spent.objects.filter(key=key, count__lt=limit.most).update(count=F("count") + 1):
             return 0

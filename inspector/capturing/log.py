@@ -59,7 +59,7 @@ class CaptureLog:
         try:
             self._waiting.put_nowait(exchange)
         except queue.Full:
-            self._tell("a request came faster than the disk could take it")
+            self._report("a request came faster than the disk could take it")
 
     def close(self, seconds: float = 10.0) -> None:
         """Write what waits, for at most so many seconds."""
@@ -72,15 +72,15 @@ class CaptureLog:
             try:
                 self._write(exchange)
             except Unreadable as error:
-                self._tell(str(error))
+                self._report(str(error))
             except OSError as error:
-                self._tell(f"{self.path}: {error.strerror or error}")
+                self._report(f"{self.path}: {error.strerror or error}")
             except Exception as error:  # whatever fails here must not stop the agent
-                self._tell(f"{type(error).__name__}: {error}")
+                self._report(f"{type(error).__name__}: {error}")
             else:
                 self._written()
 
-    def _tell(self, reason: str) -> None:
+    def _report(self, reason: str) -> None:
         if reason not in self._reported:
             self._reported.add(reason)
             self._say(f"A request was forwarded, but not recorded: {reason}.")

@@ -192,11 +192,11 @@ class Continuation:
         best: tuple[Session | None, int] = None, -1
         for old in self._candidates(ordinal, value.format, value.source_id, first=loading.first_key(value)):
             same = loading.common_events(old, value.events)
-            if same > best[1] and self._goes_on(value, old, same):
+            if same > best[1] and self._continues(value, old, same):
                 best = old, same
         return best if best[0] is not None else (None, 0)
 
-    def _goes_on(self, value: CoreSession, old: Session, same: int) -> bool:
+    def _continues(self, value: CoreSession, old: Session, same: int) -> bool:
         """A file that begins with the old bytes is the better reading of them; under another name it must hold all."""
         if self.grown is None or old.recording_id != self.grown.pk:
             return same > 0 and old.events <= len(value.events) and _holds(value, old, same)
@@ -288,7 +288,7 @@ def _holds(value: CoreSession, old: Session, same: int) -> bool:
     is_one = bool(value.source_id) and head.started_at is not None  # a name alone may be one that people give
     if not is_one or same < settled:
         return False
-    return _has_gone_on(loading.load_events(old, same, old.events), loading.load_contents(value, same, old.events))
+    return _has_grown(loading.load_events(old, same, old.events), loading.load_contents(value, same, old.events))
 
 
 def _is_beginning(value: CoreSession, longer: Session) -> bool:
@@ -305,7 +305,7 @@ def _is_beginning(value: CoreSession, longer: Session) -> bool:
     settled = max(value.calls[last].at + 1 if counted else 1, count - UNFINISHED)
     if value.started_at is None or same < settled:
         return False
-    return _has_gone_on(loading.load_contents(value, same, count), loading.load_events(longer, same, count))
+    return _has_grown(loading.load_contents(value, same, count), loading.load_events(longer, same, count))
 
 
 def _are_unlike(one: ModelCall, other: ModelCall) -> bool:
@@ -316,7 +316,7 @@ def _tokens_of(call: ModelCall) -> tuple[int | None, int | None]:
     return call.prompt_tokens, call.output_tokens
 
 
-def _has_gone_on(before: Sequence[Event | Content], now: Sequence[Event | Content]) -> bool:
+def _has_grown(before: Sequence[Event | Content], now: Sequence[Event | Content]) -> bool:
     """Are the messages of before an answer and results of its calls that were still being written."""
     answers = sum(event.role == Role.MODEL for event in before)
     others = [part for event in before if event.role != Role.MODEL for part in event.parts]

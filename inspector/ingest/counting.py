@@ -72,7 +72,7 @@ class Watcher(Protocol):
     def stored(self, count: int) -> None:
         """So many more events are stored."""
 
-    def again(self, count: int) -> None:
+    def take_back(self, count: int) -> None:
         """So many of those stored are not in the session after all."""
 
 
@@ -249,7 +249,7 @@ class _Intake:
 
     def _cut(self, writer: TextWriter, count: int) -> None:
         self._reading = None
-        self._watch.again(writer.settle() - count)
+        self._watch.take_back(writer.settle() - count)
         if count == 0 or writer.row is None:  # the row stays behind, with those of imports that did not end well
             self._writer = self._new_writer(self._continuation.recording)
             return

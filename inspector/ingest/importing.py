@@ -144,7 +144,7 @@ class ImportWatch:
     def reading(self, done: int, total: int) -> None:
         """So many bytes of the file are read."""
         self._reading = done, total
-        self._tell()
+        self._report_progress()
 
     def read(self, events: int) -> None:
         """The file is read: so many events are to be stored, some of which are."""
@@ -164,14 +164,14 @@ class ImportWatch:
     def stored(self, count: int) -> None:
         """So many more events are stored. While the file is read, progress is measured by the bytes read instead."""
         self.counted += count
-        self._tell()
+        self._report_progress()
 
-    def again(self, count: int) -> None:
+    def take_back(self, count: int) -> None:
         """So many of those stored are to be stored otherwise."""
         self.counted -= count
         self.left = True
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if time.monotonic() - self.noted >= self.pace.report_every:
             self.note(**self._progress())
 

@@ -233,7 +233,7 @@ def add_log(project: Project, received: Received) -> Recording | None:
             busy = known.imports.filter(state__in=[Import.State.RECEIVED, Import.State.RUNNING]).exists()
             if known.wal_sha256 == received.wal.sha256 or busy or not known.sessions.filter(ordinal__gte=0).exists():
                 continue
-            if known.wal_sha256 and not _goes_on(received.wal.path, known.wal_path):
+            if known.wal_sha256 and not _continues(received.wal.path, known.wal_path):
                 continue
             known.wal_sha256 = received.wal.sha256
             known.save(update_fields=["wal_sha256"])
@@ -242,7 +242,7 @@ def add_log(project: Project, received: Received) -> Recording | None:
     return None
 
 
-def _goes_on(log: Path, earlier: Path) -> bool:
+def _continues(log: Path, earlier: Path) -> bool:
     """Does a log begin with an earlier one. False where that is in the data folder of another server."""
     try:
         return begins_with(log, earlier)

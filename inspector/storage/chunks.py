@@ -82,7 +82,7 @@ def store(
     skip = dict.fromkeys(COLUMNS, 0)
     if same_texts is not None:
         skip |= {"events": min(first["events"], same_texts // ROWS), "calls": first["calls"]}
-    growing = chunks.GrowingLedger.again(ledger, _models(value, ledger))
+    growing = chunks.GrowingLedger.of_ledger(ledger, _models(value, ledger))
     columns = growing.chunks(skip)
     for kind in COLUMNS:
         writer.add(kind, (chunk.body for chunk in columns if chunk.kind == kind), skip[kind])

@@ -78,7 +78,7 @@ class _Loop:
             except Changed:
                 continue
             except OSError as error:  # of this file; the next look may find it readable
-                self._tell(path, f"{path.name} cannot be read: {error.strerror or error}")
+                self._report_change(path, f"{path.name} cannot be read: {error.strerror or error}")
         if self.is_away:
             self.is_away, self._pause = False, 0.0
         return every
@@ -91,7 +91,7 @@ class _Loop:
         answer = self._server.send(path)
         self._watched.sent(path, versions)
         self._rests[path] = time.monotonic() + REST * (time.monotonic() - begin)
-        self._tell(path, f"{path.name}: {answer.url or answer.refused}")
+        self._report_change(path, f"{path.name}: {answer.url or answer.refused}")
 
     def _wait(self, reason: str, every: float) -> float:
         if not self.is_away:
@@ -100,7 +100,7 @@ class _Loop:
         self._pause = min(max(self._pause * 2, every), SLOWEST)
         return self._pause
 
-    def _tell(self, path: Path, words: str) -> None:
+    def _report_change(self, path: Path, words: str) -> None:
         if self._shown.get(path) != words:
             self._shown[path] = words
             self._say(words)

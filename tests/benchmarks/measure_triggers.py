@@ -22,7 +22,7 @@ import django, random, sys
 django.setup()
 from guard_core.packing import encode
 from inspector.models import RuleExplanation, Session, default_project
-from tests.guard_core.corpus.made import fired, stretch
+from tests.guard_core.corpus.evidence import fired, stretch
 chance = random.Random(7)
 rows = list(Session.objects.of(default_project()).order_by("started_at"))
 made = []

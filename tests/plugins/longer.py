@@ -194,7 +194,7 @@ LONG = {
     "tests/inspector/ingest/test_archives.py": {
         "test_too_many_entries": "tests/guard_core/recordings/reading/test_zip_entries.py::test_a_directory_of",
     },
-    "tests/inspector/ingest/test_going_on.py": {
+    "tests/inspector/ingest/test_same_conversation.py": {
         "test_a_short_task": "test_conversations_go_on",
     },
     "tests/inspector/ingest/test_importing_large.py": {

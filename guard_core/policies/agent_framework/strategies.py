@@ -114,12 +114,12 @@ def shortened(work: ListInWork, most: int, *, system: bool, first_user: bool = F
     """The oldest groups go until the list has at most `most` tokens; which ones are `protected` is asked for."""
     over = work.tokens - most
 
-    def gone(groups: GroupedList) -> list[int] | None:
+    def oldest_over(groups: GroupedList) -> list[int] | None:
         stay = protected(groups, system=system, first_user=first_user)
         oldest = sorted(_oldest(groups.tokens[: groups.least], over, stay))
         return oldest if sum(groups.tokens[group] for group in oldest) >= over else None
 
-    done = _without_first(work, gone)
+    done = _without_first(work, oldest_over)
     if done is None:
         stay = protected(work.groups, system=system, first_user=first_user)
         done = without_oldest(work, work.groups, work.groups.tokens, most, stay)
@@ -152,9 +152,9 @@ def _beginning(work: ListInWork, choose: Callable[[GroupedList], list[int] | Non
     return None
 
 
-def _without_first(work: ListInWork, gone: Callable[[GroupedList], list[int] | None]) -> ListInWork | None:
-    """A long list without the groups of its beginning that are `gone`; as `_beginning`."""
-    begin = _beginning(work, gone)
+def _without_first(work: ListInWork, oldest_over: Callable[[GroupedList], list[int] | None]) -> ListInWork | None:
+    """A long list without the groups of its beginning that are `oldest_over`; as `_beginning`."""
+    begin = _beginning(work, oldest_over)
     return None if begin is None else work.became(begin.whole(begin.groups.without(set(begin.chosen))))
 
 
@@ -219,9 +219,9 @@ def _older_tool_groups(groups: GroupedList, keep: int) -> list[int]:
     return tools[: max(len(tools) - keep, 0)]
 
 
-def _without(work: ListInWork, groups: GroupedList, gone: set[int], before: Included = NOTHING) -> ListInWork:
+def _without(work: ListInWork, groups: GroupedList, oldest_over: set[int], before: Included = NOTHING) -> ListInWork:
     """The list without some groups, behind what comes `before` them."""
-    return work.became(groups.without(gone).behind(before)) if gone else work
+    return work.became(groups.without(oldest_over).behind(before)) if oldest_over else work
 
 
 def tool_results_message(ledger: Ledger, session: Session | None, events: list[int]) -> tuple[Synthetic, int]:

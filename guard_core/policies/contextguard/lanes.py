@@ -239,15 +239,15 @@ class Lanes:
     def _summaries(self, lanes: Ints, steps: Ints) -> Floats:
         """The size of the last pass's summary; passes are repeated while raw tokens are over the threshold."""
         size = np.zeros(len(lanes))
-        going = np.ones(len(lanes), dtype=np.bool_)
+        repeats = np.ones(len(lanes), dtype=np.bool_)
         for number in range(int(self.passes[lanes].max())):
-            going &= number < self.passes[lanes]
+            repeats &= number < self.passes[lanes]
             place = np.minimum(self.calls[lanes], self.sizes.shape[1] - 1)
-            size = np.where(going, self.sizes[lanes, place], size)
-            self.calls[lanes] += going
+            size = np.where(repeats, self.sizes[lanes, place], size)
+            self.calls[lanes] += repeats
             after = self.fixed + np.floor((size + self.wrapper[lanes]) / 4) + self._continued(lanes, steps)
-            going = going & (after >= self.threshold[lanes])
-            if not going.any():
+            repeats = repeats & (after >= self.threshold[lanes])
+            if not repeats.any():
                 break
         return size
 

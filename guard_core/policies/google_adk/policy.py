@@ -181,7 +181,7 @@ class AdkSlidingWindow(AdkCompaction, StagedPolicy):
 
     def more_than_log(self, ledger: Ledger, head: Head, state: AdkMemory, window: int) -> int:
         """Turns behind the newest summary, less those of the whole log."""
-        return _goes_on(ledger, state) - NEW_TURNS.prefix(ledger).item(min(state.last_end, ledger.event_count))
+        return _turn_continues(ledger, state) - NEW_TURNS.prefix(ledger).item(min(state.last_end, ledger.event_count))
 
     def act(self, asked: ScanRequest, row: int, head: Head, state: AdkMemory) -> Act | int | None:
         ledger, end = asked.ledger, asked.looks.item(row)
@@ -280,12 +280,12 @@ def new_turns(sizes: Sizes) -> Ints:
     prefix = ledger.prefix_by("adk turns", _is_turn_start)
     # a turn that began before the end of the newest summary and continues after it is new, too
     new = prefix[sizes.at] - prefix.item(min(end, ledger.event_count))
-    if _goes_on(ledger, sizes.state):
+    if _turn_continues(ledger, sizes.state):
         new = new + (sizes.at > end)
     return np.asarray(new, dtype=np.int64)
 
 
-def _goes_on(ledger: Ledger, state: AdkMemory) -> bool:
+def _turn_continues(ledger: Ledger, state: AdkMemory) -> bool:
     """Does a turn continue behind the newest summary, or leave an error there, which counts as a turn of its own."""
     end = state.last_end
     return end < ledger.event_count and (not _is_turn_start(ledger).item(end) or _leaves_error(ledger, state))

@@ -61,8 +61,8 @@ class BlankAnswers(Form, frozen=True):
         blank = (parts["kind"] == TEXT) & ((flags & MODEL) > 0) & is_blank
         without, replaced = blank & ((flags & HAS_CALL) > 0), blank & ((flags & HAS_CALL) == 0)
         new = {name: np.where(replaced, size, parts[name]) for name, size in text_sizes(BLANK).items()}
-        gone = {name: np.where(without, 0, new.get(name, parts[name])) for name in SIZES}
-        return {**parts, **gone, "kind": np.where(without, GONE, parts["kind"])}
+        sizes = {name: np.where(without, 0, new.get(name, parts[name])) for name in SIZES}
+        return {**parts, **sizes, "kind": np.where(without, GONE, parts["kind"])}
 
     def message(self, event: Event) -> Event:
         if event.role is not Role.MODEL:

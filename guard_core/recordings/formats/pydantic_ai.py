@@ -202,7 +202,7 @@ class _HistoryReader:
         listed = list(fields.objects(message.get("parts")))
         cuts = [place for place, part in enumerate(listed) if fields.text(part, "part_kind") == "compaction"]
         after = listed[cuts[-1] + 1 :] if cuts else listed
-        parts = [made for part in after for made in _answer_parts(part)]
+        parts = [part for item in after for part in _answer_parts(item)]
         if cuts:
             own = ModelCall(len(self._log.events), **call) if not parts and prompt is not None else None
             self._compact(listed[cuts[-1]], own, line)
@@ -280,7 +280,7 @@ def _words(part: JSON) -> list[Part]:
         return [TextPart(value_text(content))]
     if fields.text(part, "part_kind") == "speech":
         return [TextPart(fields.text(part, "transcript"))]
-    return [made for item in (content if isinstance(content, list) else [content]) for made in _content(item)]
+    return [part for item in (content if isinstance(content, list) else [content]) for part in _content(item)]
 
 
 def _content(item: Any) -> list[Part]:

@@ -61,7 +61,7 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
         if thread is None:
             before = _before(threads, requests, keys, index)
             behind = next((one for one in before if one is latest and _may_go_on(one, request)), None)
-            thread = next((one for one in before if _goes_on(one, threads, request)), None)
+            thread = next((one for one in before if _continues(one, threads, request)), None)
             if thread is None and begins_with_summary(request.messages):
                 thread = behind
             if thread is not None:
@@ -213,7 +213,7 @@ def _before(threads: list[Thread], requests: list[Request], keys: list[list[byte
     ]
 
 
-def _goes_on(thread: Thread, threads: list[Thread], request: Request) -> bool:
+def _continues(thread: Thread, threads: list[Thread], request: Request) -> bool:
     """Does a request continue from a summary of a conversation: the answer to its last call, or to a call beside it; or
     one of the same setup that follows the refusal of its last request."""
     if len(thread.calls) >= FEWEST_CALLS and thread.answers_last(request):

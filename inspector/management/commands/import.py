@@ -112,7 +112,7 @@ class Command(BaseCommand):
             if not given.named and not whole and not is_session(given.path):
                 yield self._say(given.path, "skipped", "not a supported format")
                 return
-            yield from self._outcomes(given.path, self._brought(given, options))
+            yield from self._outcomes(given.path, self._import_of(given, options))
         except (GuardError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             yield self._say(given.path, "refused", str(reason))
@@ -157,7 +157,7 @@ class Command(BaseCommand):
         offer = ". With --lenient, damaged lines are skipped" if job.mendable else ""
         return self._say(path, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
-    def _brought(self, given: GivenFile, options: dict[str, Any]) -> Import:
+    def _import_of(self, given: GivenFile, options: dict[str, Any]) -> Import:
         received = self._received(given, options["lenient"])
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))

@@ -171,14 +171,14 @@ def facts(ledger: Ledger, attribution: Attribution) -> list[dict[str, str]]:
     reported = recorded > 0
     known = attribution.overhead_source == TOTAL or (attribution.measured and attribution.overhead_source != USUAL)
     source = MODELLED if known else ASSUMED
-    holds = "system prompt, tools, framing: tokens"
+    description = "system prompt, tools, framing: tokens"
     if attribution.overhead_source == TOTAL:
-        holds += ", chosen so that the modelled requests average what the recorded total gives per call"
+        description += ", chosen so that the modelled requests average what the recorded total gives per call"
     if attribution.overhead_source == USUAL:
-        holds += "; what is usual for this agent, because no new conversation begins with so large a prompt"
+        description += "; what is usual for this agent, because no new conversation begins with so large a prompt"
     missing = unrecorded(ledger, attribution.residual, attribution.ratios)
     rows = [
-        _fact("overhead of every request", tokens(attribution.overhead), source, holds),
+        _fact("overhead of every request", tokens(attribution.overhead), source, description),
         _fact(
             "prologue",
             tokens(attribution.prologue),

@@ -21,7 +21,7 @@ def row(session: Session, report: ImportReport) -> dict[str, Any]:
         "id": key,
         "url": session.get_absolute_url(),
         "title": in_order(session.title),
-        "standing": _standing(key, report),
+        "standing": _status(key, report),
         "model": session.model or DASH,
         "started": f"{started:%Y-%m-%d %H:%M}" if started else DASH,
         "messages": session.events,
@@ -46,7 +46,7 @@ def known_words(report: ImportReport) -> str:
     return f"{here}: {extended:,} {'has' if extended == 1 else 'have'} new messages, {same:,} unchanged"
 
 
-def _standing(key: str, report: ImportReport) -> str:
+def _status(key: str, report: ImportReport) -> str:
     if not report.known:
         return ""
     return LONGER if key in report.extended else "" if key in report.known else NEW

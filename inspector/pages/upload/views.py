@@ -100,7 +100,7 @@ def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tupl
         try:
             if item.aside:
                 raise GuardError(f"{item.name} is {item.aside}")
-            job = _bring(project_of(request), item, strict=strict, window=window)
+            job = _import_of(project_of(request), item, strict=strict, window=window)
             outcomes.append(ImportOutcome(item.name, item.folder, job))
         except GuardError as error:
             refused = error
@@ -108,7 +108,7 @@ def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tupl
     return outcomes, refused
 
 
-def _bring(project: Project, item: UploadItem, *, strict: bool, window: int | None) -> Import:
+def _import_of(project: Project, item: UploadItem, *, strict: bool, window: int | None) -> Import:
     received = _received(item)
     if item.folder:
         return placed(add(project, received, strict=strict, window=window), item.folder)

@@ -4,7 +4,7 @@ import random
 
 from guard_core.corpus import changes_of
 from guard_core.rules.evidence import Cause
-from tests.guard_core.corpus.made import DAY, fired, stretch
+from tests.guard_core.corpus.evidence import DAY, fired, stretch
 
 
 def old(name, day):

@@ -7,7 +7,7 @@ from guard_core.corpus import rows_of
 from guard_core.corpus.rows import explained_by
 from guard_core.rules import AGENTS
 from guard_core.rules.evidence import Cause
-from tests.guard_core.corpus.made import fired, stretch
+from tests.guard_core.corpus.evidence import fired, stretch
 
 
 def only(*items):

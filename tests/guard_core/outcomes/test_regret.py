@@ -3,14 +3,14 @@
 import pytest
 
 from guard_core.findings import Facts
-from guard_core.findings.again import results_again
+from guard_core.findings.repeated_results import repeated_results
 from guard_core.outcomes.regret import read_again
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.sweep import Priced, get_measure, grid, judged, session_cells
-from tests.guard_core.findings.test_again import FILES, claims, reading
+from tests.guard_core.findings.test_repeated_results import FILES, claims, reading
 
 BUILT = reading(FILES, FILES[1:5])
 (CLAIM,) = claims(BUILT)
@@ -22,12 +22,12 @@ def regret(name, window, built=BUILT):
     facts = Facts.of(built)
     policy, summaries = get_policy(name), FixedSummaries(100)
     trace = replay(facts.ledger, policy, window=window, usage=facts.usage, summarizer=summaries)
-    return read_again(SentRequests.replayed(facts, trace), results_again(facts)), len(trace.compactions)
+    return read_again(SentRequests.replayed(facts, trace), repeated_results(facts)), len(trace.compactions)
 
 
 def test_of_the_recording_it_is_all_that_came_again():
     facts = Facts.of(BUILT)
-    assert read_again(SentRequests.recorded(facts), results_again(facts)) == ALL > 0
+    assert read_again(SentRequests.recorded(facts), repeated_results(facts)) == ALL > 0
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_setting_reads_again_what_its_requests_have_lost_by_then(policy, windo
 
 def test_what_left_only_after_it_was_asked_for_again_is_not_in_it():
     """In a window of 12,000 the only compaction comes between the last two calls that ask again."""
-    *others, last = results_again(Facts.of(BUILT))
+    *others, last = repeated_results(Facts.of(BUILT))
     assert regret("contextguard", 12_000) == (last.tokens, 1)
     assert others
 

@@ -215,9 +215,9 @@ def test_what_was_stored_of_a_branch_that_was_left_is_taken_back(back_to, bring)
     stored: list[int] = []
 
     class Again(ImportWatch):
-        def again(self, count: int) -> None:
+        def take_back(self, count: int) -> None:
             stored.append(count)
-            super().again(count)
+            super().take_back(count)
 
     content = branched(1_500, back_to, words=150)
     assert len(content) > 2**22  # so that it is stored while it is read

@@ -70,7 +70,7 @@ def _joined(pieces: list[JSON], model: str) -> JSON:
         candidates = list(fields.objects(piece.get("candidates")))
         for part in fields.objects(pick_object(candidates[0], "content").get("parts")) if candidates else ():
             last = parts[-1] if parts else {}
-            if set(part) <= {"text", "thought"} and set(last) <= {"text", "thought"} and _goes_on(last, part):
+            if set(part) <= {"text", "thought"} and set(last) <= {"text", "thought"} and _continues(last, part):
                 parts[-1] = {**last, "text": f"{last['text']}{part['text']}"}
             else:
                 parts.append(part)
@@ -83,6 +83,6 @@ def _joined(pieces: list[JSON], model: str) -> JSON:
     return answer
 
 
-def _goes_on(last: JSON, part: JSON) -> bool:
+def _continues(last: JSON, part: JSON) -> bool:
     texts = isinstance(last.get("text"), str) and isinstance(part.get("text"), str)
     return texts and (last.get("thought") is True) == (part.get("thought") is True)

@@ -113,7 +113,7 @@ class Log:
             elif (message := self.lines.messages.get(node.line)) is None:
                 continue
             elif forked is not None and not message.attached:
-                self._again(forked, message, groups)
+                self._carried_over(forked, message, groups)
             elif message.role is not Role.MODEL:
                 self.user(message)
             elif message.key not in self.answered:
@@ -123,7 +123,7 @@ class Log:
             else:
                 self.late = self.late or node.line > self.answered[message.key]
 
-    def _again(self, pending: Compacting, message: ClaudeMessage, groups: LineGroups) -> None:
+    def _carried_over(self, pending: Compacting, message: ClaudeMessage, groups: LineGroups) -> None:
         """A message that a compaction kept, and that comes behind it because the file begins there: a forked session.
         The session that was forked has it in its log, and its calls; here it is what the compaction left."""
         if message.role is Role.MODEL:

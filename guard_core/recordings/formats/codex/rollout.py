@@ -211,14 +211,14 @@ class CodexRolloutReader:
         elif responses_items.is_output(kind):
             result = responses_items.result_parts(item)
             self.facts.tool_result(fields.text(item, "call_id"), len(part_text(result[0])))
-            self._came_back(result, item, where)
+            self._result(result, item, where)
         elif kind == "agent_message":
             parts = responses_items.message_parts(item)
             self._user(parts, item, where, author=fields.text(item, "author"), meta=True)
         elif kind == responses_items.ADDED_TOOLS:
             self.tools |= {tool.name: tool for tool in chat.tool_definitions(item.get("tools")) or ()}
         elif kind == "tool_search_output":
-            self._came_back(responses_items.hosted_parts(item, kind), item, where, meta=True)
+            self._result(responses_items.hosted_parts(item, kind), item, where, meta=True)
         elif kind.endswith("_call"):
             self._answer(responses_items.hosted_parts(item, kind), item, where)
         else:
@@ -265,7 +265,7 @@ class CodexRolloutReader:
             Role.USER, parts, line=where.line, timestamp=where.at, source_id=source_id, author=author, meta=meta
         )
 
-    def _came_back(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, meta: bool = False) -> None:
+    def _result(self, parts: tuple[Part, ...], item: dict[str, Any], where: Where, meta: bool = False) -> None:
         """Something that answers a call: the response may still grow."""
         self.log.event(
             Role.USER, parts, line=where.line, timestamp=where.at, source_id=fields.text(item, "id"), meta=meta

@@ -79,12 +79,12 @@ class CopilotContext:
         own = fields.text(data, "source") in {"", "user"}
         if own and words:
             self._words.append(words)
-        before, found, behind = sent.partition(words) if own and words else (sent, "", "")
-        parts: list[Part] = [TextPart(found or sent)] if sent else list(fields.content_parts(typed))
+        before, typed_words, behind = sent.partition(words) if own and words else (sent, "", "")
+        parts: list[Part] = [TextPart(typed_words or sent)] if sent else list(fields.content_parts(typed))
         parts.extend(_attachment(item) for item in fields.objects(data.get("attachments")))
-        if found and before:
+        if typed_words and before:
             self.builder.event(Role.USER, (TextPart(before),), meta=True, **place_of(line))
-        self.builder.event(Role.USER, parts, meta=not own, joined=bool(found and before), **place_of(line))
+        self.builder.event(Role.USER, parts, meta=not own, joined=bool(typed_words and before), **place_of(line))
         if behind:
             self.builder.event(Role.USER, (TextPart(behind),), meta=True, joined=True, **place_of(line))
 

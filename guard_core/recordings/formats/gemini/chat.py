@@ -167,7 +167,7 @@ class GeminiChatReader:
         message = read_message(record, line)
         self._count(message)
         if not self._is_new(message_id):
-            self._again(message_id, message, record, line)
+            self._rewritten(message_id, message, record, line)
             return
         at = self._place(message_id, message)
         if message.event.role is Role.MODEL:
@@ -196,7 +196,7 @@ class GeminiChatReader:
             return False
         return _has_results(self.log.outlines[last.stop - 1])
 
-    def _again(self, message_id: str, message: GeminiMessage, record: JSON, line: int | None) -> None:
+    def _rewritten(self, message_id: str, message: GeminiMessage, record: JSON, line: int | None) -> None:
         """A message written once more: the last one counts."""
         self.notes.folded += 1
         if message_id in self.empty and message.event.parts:

@@ -499,15 +499,15 @@ def grouped(items: Iterable[JSON], line: int | None = None, answers: Container[b
 
 def _answers_in(run: list[Event], answers: Container[bytes]) -> list[Event]:
     """The answers that items of the model are made of, the longest first; one event of all where they are not."""
-    found: list[Event] = []
+    parted: list[Event] = []
     rest = run
-    while len(rest) > 1 or (found and rest):
+    while len(rest) > 1 or (parted and rest):
         heads = ((_joined(rest[:stop]), stop) for stop in range(len(rest), 0, -1)) if answers else ()
         head, stop = next(((head, stop) for head, stop in heads if message_key(head) in answers), (None, 0))
         if head is None:
             return [_joined(run)]
-        found, rest = [*found, head], rest[stop:]
-    return found or [_joined(run)]
+        parted, rest = [*parted, head], rest[stop:]
+    return parted or [_joined(run)]
 
 
 def _joined(events: list[Event]) -> Event:

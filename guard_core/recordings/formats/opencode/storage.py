@@ -38,9 +38,9 @@ def storages_in(paths: Iterable[str]) -> dict[str, list[str]]:
     """The storage folders among paths with `/` in them, each with the paths of all files in it."""
     inside: defaultdict[str, list[str]] = defaultdict(list)
     for path in paths:
-        before, found, _ = f"/{path}".rpartition(f"/{NAME}/")
-        if found:
-            inside[f"{before}/{NAME}"[1:]].append(path)
+        parent, folder, _ = f"/{path}".rpartition(f"/{NAME}/")
+        if folder:
+            inside[f"{parent}/{NAME}"[1:]].append(path)
     return {
         folder: files
         for folder, files in inside.items()

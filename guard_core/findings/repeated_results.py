@@ -28,7 +28,7 @@ LONGEST_CYCLE = 6  # ours: calls that are made in turn, as test, read and edit
 _TEXT = ("bytes", "digest")  # what distinguishes the texts of calls and results without reading them
 
 
-class ResultAgain(NamedTuple):
+class RepeatedResult(NamedTuple):
     """A result that was obtained again: after which of the compactions (its place among those that were asked about),
     the event of its call, those of the same results before it, and its prompt tokens."""
 
@@ -45,7 +45,7 @@ def asked_again(case: Case) -> list[Finding]:
         return []
     fired = _counted_ones(case)
     sums: dict[int, list[int]] = {}
-    for one in _results_again(case.facts, fired):
+    for one in _repeated_results(case.facts, fired):
         sums.setdefault(one.place, []).append(one.tokens)
     many = {place: sizes for place, sizes in sums.items() if len(sizes) >= LEAST_RESULTS and sum(sizes) >= LEAST_TOKENS}
     if not many:
@@ -63,12 +63,12 @@ def asked_again(case: Case) -> list[Finding]:
     return [Finding("asked_again", INFO, item.step, sentence, numbers, (), tuple(steps[:LISTED]), len(many))]
 
 
-def results_again(facts: Facts) -> tuple[ResultAgain, ...]:
+def repeated_results(facts: Facts) -> tuple[RepeatedResult, ...]:
     """The results that a recording got again after a compaction had taken them out of its context, however few and
     small; none of a simulated session."""
     if facts.ledger.usage_ratio is not None:
         return ()
-    return tuple(_results_again(facts, _counted_ones(facts.recording)))
+    return tuple(_repeated_results(facts, _counted_ones(facts.recording)))
 
 
 def _counted_ones(case: Case) -> list[Fired]:
@@ -76,7 +76,7 @@ def _counted_ones(case: Case) -> list[Fired]:
     return [item for item in others(case) if item.counted is not None]
 
 
-def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[ResultAgain]:
+def _repeated_results(facts: Facts, fired: list[Fired]) -> Iterator[RepeatedResult]:
     """The results after each of some compactions, in their order, that the context had lost by then."""
     parts, bases = facts.ledger.parts, facts.ledger.bases
     rows = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0) & (parts["bytes"] >= LEAST_BYTES))
@@ -98,7 +98,7 @@ def _results_again(facts: Facts, fired: list[Fired]) -> Iterator[ResultAgain]:
             epoch, earlier = bisect_right(starts, event) - 1, tuple(old for _, old, _ in places[:number])
             if not bases[epoch].is_edit and not any(kept.has(epoch, old) for old in earlier):
                 whole = max(1, int(facts.ledger.events["bytes"][event]))
-                yield ResultAgain(stretch - 1, call, earlier, int(facts.attribution.tokens[event]) * key[1] // whole)
+                yield RepeatedResult(stretch - 1, call, earlier, int(facts.attribution.tokens[event]) * key[1] // whole)
 
 
 def _repeated(rows: Ints) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ _BEHIND = (
     r"(?:[\s,.!:;-]+(?:please|pls|then|now|on|working|with (?:it|that|this|the (?:task|work))"
     r"|(?:from )?where (?:you|we) left off|bitte|damit|jetzt|s['’]il te pla[îi]t|por favor|per favore|пожалуйста))*"
 )
-_GO_ON = (
+_CONTINUE = (
     r"continue|go on|go ahead|keep (?:going|on|working)|carry on|proceed|resume"
     r"|(?:mach(?:e|t)? )?(?:bitte )?weiter(?:machen)?|fahre? fort|fortfahren|nur zu"
     r"|continue[rz]?|vas[- ]y|poursui(?:s|vez|vre)|contin[uú][ae]|sigue(?: adelante)?|adelante|prosiga|prossiga"
@@ -28,10 +28,10 @@ _EASTERN = (
     "(?:请|請|好的?[,，]?)*(?:继续|繼續|接着)(?:做|吧|工作|进行|進行|执行|執行)?|続け(?:て)?(?:ください|下さい)?|続行"
     "|계속(?: ?(?:진행)?(?:해|하세요|해줘|해주세요))?"
 )
-_ONLY = re.compile(rf"[\s.…]*{_BEFORE}(?:(?:{_GO_ON}){_BEHIND}|{_EASTERN})[\s.,!…。！]*", re.IGNORECASE)
+_ONLY = re.compile(rf"[\s.…]*{_BEFORE}(?:(?:{_CONTINUE}){_BEHIND}|{_EASTERN})[\s.,!…。！]*", re.IGNORECASE)
 
 
-def says_to_go_on(words: str) -> bool:
+def asks_only_to_continue(words: str) -> bool:
     """Is "continue", "go on", "weiter" or the like all that a message asks for, whatever it permits beside."""
     if len(words) > LONGEST:
         return False
