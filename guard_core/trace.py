@@ -257,7 +257,7 @@ class _WrittenViews:
             msgspec.structs.replace(one, summariser_view=self._view(view))
             for one, view in zip(record.passes, given, strict=True)
         )
-        changed = {name: self._view(view) for name, view in zip(_VIEWS, own, strict=True)}
+        changed = {name: self._view(view) for name, view in zip(RECORD_VIEWS, own, strict=True)}
         return msgspec.structs.replace(record, passes=passes, **changed)
 
     def _view(self, view: View) -> Any:
@@ -274,4 +274,4 @@ def _has_long_views(record: CompactionRecord) -> bool:
     return len(record.in_turn) > LONG or any(len(one.summariser_view) > LONG for one in record.passes)
 
 
-_VIEWS = ("before", "after", "carried", "in_turn")
+RECORD_VIEWS = ("before", "after", "carried", "in_turn")  # of a CompactionRecord

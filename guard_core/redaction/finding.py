@@ -131,12 +131,12 @@ def _inner_shapes(text: str) -> Iterator[Match]:
                 yield Match(shape.name, start, hit.end())
 
 
-_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4096}={0,2}")
+ENCODED_TEXT = re.compile(r"[A-Za-z0-9+/_-]{24,4096}={0,2}")
 
 
 def _encoded(text: str) -> Iterator[Match]:
     """Base64 of a text with a secret, one level deep."""
-    for hit in _ENCODED.finditer(text):
+    for hit in ENCODED_TEXT.finditer(text):
         if (plain := decoded(hit[0])) and (next(_shapes(plain), None) or next(_private_keys(plain), None)):
             yield Match(ENCODED, *hit.span())
 

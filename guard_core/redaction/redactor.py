@@ -13,6 +13,7 @@ import msgspec
 from guard_core.redaction.finding import (
     ACCOUNT,
     ENCODED,
+    ENCODED_TEXT,
     PERSONAL,
     Match,
     OwnPattern,
@@ -26,7 +27,6 @@ MOST_KNOWN = 500  # such values
 CONTEXT = 40  # characters on either side that a review shows
 SHOWN = 6  # characters of a secret that a review shows
 _CUT = re.compile(r"\s?…|\"|\n\[|\Z")  # what follows text that was cut
-_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4096}={0,2}")
 
 
 class RedactionEntry(msgspec.Struct, frozen=True):
@@ -178,7 +178,7 @@ class Redactor:
                     yield Match(value[0], place, stop)
                 place = text.find(begin, stop)
         if self._known:
-            for hit in _ENCODED.finditer(text):
+            for hit in ENCODED_TEXT.finditer(text):
                 if (plain := decoded(hit[0])) and any(name in plain for name in self._known):
                     yield Match(ENCODED, *hit.span())
 

@@ -29,12 +29,11 @@ from guard_core.rules.settings import (
     window_setting,
 )
 from guard_core.rules.thresholds import FRACTIONS, windows_of
-from guard_core.sessions import Provenance
+from guard_core.sessions import ANSWER_LIMIT, Provenance
 
 SHARE, SMALL_SHARE = 50.0, 75.0  # per cent; of a window below SMALL_WINDOW at least the second: context_compressor.py
 _BELOW = f"at least {SMALL_SHARE:g} % where the window is below {SMALL_WINDOW:,} tokens"
 LEAST = 64_000  # tokens: MINIMUM_CONTEXT_LENGTH of model_metadata.py; the threshold is at least these
-OUTPUT = "max_output_tokens"
 
 
 ROOM_FROM = (0, 18)  # takes the output off, and never has the whole window as threshold
@@ -90,8 +89,8 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         share = replace(share, note=f"{share.note}; {_BELOW}")
     percent, most = share.value or SHARE, whole(typed, "threshold_tokens")
     settings, output = [window_setting(window), share], 0
-    if shares.has_room and (OUTPUT in typed or stretch.setting(OUTPUT)):
-        taken = chosen(OUTPUT, whole(typed, OUTPUT), 0, "tokens", "", stretch.setting(OUTPUT))
+    if shares.has_room and (ANSWER_LIMIT in typed or stretch.setting(ANSWER_LIMIT)):
+        taken = chosen(ANSWER_LIMIT, whole(typed, ANSWER_LIMIT), 0, "tokens", "", stretch.setting(ANSWER_LIMIT))
         settings, output = [*settings, taken], int(taken.value or 0)
     threshold = shares.threshold(window.value, percent, output) if window else None
     formula = shares.formula(window.value, percent, output) if window else _of_unknown(shares, percent)
@@ -134,7 +133,7 @@ AGENT = Agent(
     names={
         "threshold": "compression.threshold: in per cent of the window, or a fraction below 1",
         "threshold_tokens": "compression.threshold_tokens: at most so many tokens",
-        OUTPUT: "model.max_tokens: what the model may write, taken off the window first (from 0.18)",
+        ANSWER_LIMIT: "model.max_tokens: what the model may write, taken off the window first (from 0.18)",
         AUTO: SWITCH_WORDS,
     },
     aliases={"compression.enabled": AUTO, "context_length": WINDOW},

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from guard_core.defaults import BYTES_PER_TOKEN
 from guard_core.events import (
     Event,
     MediaPart,
@@ -21,8 +22,6 @@ from guard_core.events import (
     utf8_bytes,
 )
 from guard_core.sessions import ToolDefinition
-
-BYTES_PER_TOKEN = 4  # ContextGuard counts len/4 for every provider
 
 Costs = tuple[int, int, int]  # text, inline data, metadata and server-side parts; heuristic tokens
 

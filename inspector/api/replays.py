@@ -20,7 +20,7 @@ from guard_core.defaults import MAX_WINDOW, MIN_WINDOW
 from guard_core.errors import GuardError
 from guard_core.policies import POLICIES
 from guard_core.sweep import figures_of
-from guard_core.trace import INDEX, SWITCH, Column, CompactionRecord, Trace
+from guard_core.trace import INDEX, RECORD_VIEWS, SWITCH, Column, CompactionRecord, Trace
 from guard_core.windows.call_windows import WindowWarning, windows_words
 from inspector.api import schemas
 from inspector.api.asked import ERRORS, UNDER_WAY, Limit, Offset, plain, session_in
@@ -30,7 +30,6 @@ from inspector.replays.choice import NAMES, PROFILES, SUMMARIES, no_longer_taken
 from inspector.replays.comparing import comparison_of
 
 router = Router()
-VIEWS = ("before", "after", "carried", "in_turn")  # of a record of a compaction: where texts came from, for the engine
 CONTRADICTION = {409: schemas.Problem}  # a setting that the policy does not have or use
 PAGING = ("offset", "limit")
 # A number is asked for here; pages also take "200k".
@@ -130,8 +129,8 @@ def replay_compactions(
 def _without_views(record: CompactionRecord) -> dict[str, Any]:
     """A record as JSON has it. Its views are taken away before: long ones are not values that can be written."""
     passes = tuple(replace(one, summariser_view=()) for one in record.passes)
-    values = plain(replace(record, passes=passes, **dict.fromkeys(VIEWS, ())))
-    return {name: value for name, value in values.items() if name not in VIEWS}
+    values = plain(replace(record, passes=passes, **dict.fromkeys(RECORD_VIEWS, ())))
+    return {name: value for name, value in values.items() if name not in RECORD_VIEWS}
 
 
 def _analysed(request: HttpRequest, session_id: UUID) -> Analysis:

@@ -24,6 +24,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.db import connection
 
+from guard_core.recordings.reading.file_bytes import SQLITE_MAGIC
 from inspector.data_folder.backup import CONTENTS, DUMP, SQLITE, load_dump
 from inspector.data_folder.durable import copy_sqlite, reading, sync_folder
 from inspector.data_folder.owner import CommandRefused
@@ -36,7 +37,6 @@ ASIDE = "replaced-"  # what was there before
 RECORDINGS = "recordings"
 FILES = "|".join(map(re.escape, (CONTENTS, SQLITE, DUMP)))
 MEMBER = re.compile(rf"{FILES}|{RECORDINGS}/([0-9a-f]{{2}})/\1[0-9a-f]{{62}}({WAL})?")
-SQLITE_MAGIC = b"SQLite format 3\0"
 CHUNK = 1 << 20  # bytes
 NAMED = 5  # damaged things that a sentence names
 

@@ -20,7 +20,7 @@ from inspector.data_folder.uncertain import uncertain
 from inspector.ingest.uploads import Received, cancelled, drop_unused, keep
 from inspector.jobs import hints, queue
 from inspector.jobs.leased import LeasedJob
-from inspector.jobs.slices import NOBODY, SLICE_LEASE, SLICE_SECONDS
+from inspector.jobs.slices import SLICE_LEASE, SLICE_SECONDS
 from inspector.models import Import, Project, Recording, Session
 from inspector.storage import deleting
 
@@ -233,7 +233,7 @@ def _remove_each(recordings: list[UUID]) -> set[UUID]:
 def resume_removing() -> None:
     """Queue `remove_cancelled` where files are left and no worker has it."""
     if cancelled().exists() and not queue.is_under_way(REMOVE_CANCELLED, SLICE_LEASE):
-        queue.enqueue(REMOVE_CANCELLED, NOBODY)
+        queue.enqueue(REMOVE_CANCELLED, queue.NO_ROW)
 
 
 class Imports(LeasedJob[Import]):

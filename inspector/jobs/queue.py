@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -16,6 +17,8 @@ from django_tasks import task
 from django_tasks_db.models import DBTaskResult, DBTaskResultQuerySet
 
 from inspector.jobs.heartbeats import AHEAD, alive
+
+NO_ROW = str(UUID(int=0))  # what a job is named for where no one import or session asked for it
 
 Work = Callable[[str], None]
 SOON = timedelta(minutes=1)  # the longest wait that a clock set back must not lengthen

@@ -6,16 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from uuid import UUID
 
 from django.db.models import QuerySet
 
 from inspector.jobs import queue
+from inspector.jobs.queue import NO_ROW
 from inspector.models import Session
 
 SLICE_SECONDS = 1.0  # then other jobs go first
 SLICE_LEASE = timedelta(seconds=20)  # a slice takes seconds; one that is done twice stores the same
-NOBODY = str(UUID(int=0))  # where no import and no session asked
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class SlicedJob:
     priority: int  # below every import
     dead_after: timedelta  # when a page asks again for work that a worker has taken
 
-    def prepare(self, asked_by: str = NOBODY) -> None:
+    def prepare(self, asked_by: str = NO_ROW) -> None:
         """Queue a slice where anything is pending. `asked_by`: a key that distinguishes entries."""
         if self.pending().exists():
             queue.enqueue(self.kind, asked_by, priority=self.priority)

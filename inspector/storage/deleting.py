@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -33,7 +32,6 @@ from inspector.storage.search import forget
 UNDO_FOR = timedelta(days=1)
 SLICE_SECONDS = 1.0  # then other jobs go first
 PRIORITY = -50  # below every import
-NOBODY = str(UUID(int=0))  # where no one session gives the job its name
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -151,7 +149,7 @@ def ensure_purged() -> None:
 
 def purge_soon() -> None:
     """Put a purge into the queue, behind imports."""
-    queue.enqueue("purge_deleted", NOBODY, priority=PRIORITY)
+    queue.enqueue("purge_deleted", queue.NO_ROW, priority=PRIORITY)
 
 
 def drop_texts() -> None:

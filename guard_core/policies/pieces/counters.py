@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from guard_core.defaults import BYTES_PER_TOKEN
 from guard_core.estimation.usage import CountedRun
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import ReplayRun
 from guard_core.policies.pieces.message_columns import Bools
 from guard_core.trace import Head
-
-BYTES_PER_TOKEN = 4  # of an answer whose tokens are not recorded: ours, the heuristic's
 
 
 @dataclass(frozen=True)

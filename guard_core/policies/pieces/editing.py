@@ -27,11 +27,9 @@ from guard_core.policies.pieces.lists import (
     or_estimated,
 )
 from guard_core.policies.pieces.request_numbers import sent_columns
-from guard_core.trace import CompactionRecord, Head, Pass, head_of
+from guard_core.trace import WHOLE_LOG, CompactionRecord, Head, Pass, head_of
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View
-
-WHOLE_LOG = Head((), 0)
 
 
 class ActingSteps(NamedTuple):

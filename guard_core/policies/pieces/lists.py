@@ -33,6 +33,7 @@ from guard_core.trace import (
     HELD_REASONS,
     RAISED,
     SWITCH,
+    WHOLE_LOG,
     Column,
     CompactionRecord,
     Head,
@@ -385,7 +386,7 @@ class ListPolicy(ABC):
             return Decision(before, outcome.state, {**evidence, "held": RAISED if outcome.error else outcome.held})
         view = in_form(check.ledger, outcome.view, self.sent_form) if self.sent_form else outcome.view
         view = shared(before, view)
-        head, request_head = self._head(view, check.at), _NO_HEAD
+        head, request_head = self._head(view, check.at), WHOLE_LOG
         is_new = self.keeps or view != _last_sent(state).at(check.ledger, check.at)
         sent_view = view
         if outcome.sent is not None:
@@ -539,7 +540,6 @@ class ListPolicy(ABC):
         return (*terms, Term("verdict", float(fired), "", Provenance.RECOMPUTED, step, verdict))
 
 
-_NO_HEAD = Head((), 0)
 _FORGOTTEN = {"tokens": 0, "as_of": -1}  # the provider's last count
 
 

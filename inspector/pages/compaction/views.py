@@ -17,13 +17,13 @@ from guard_core.events import Event, utf8_bytes
 from guard_core.forms import get_form
 from guard_core.rules import KeptVerdict
 from guard_core.rules.words import reason_words
-from guard_core.sessions import Provenance
 from guard_core.views import View, content_count, held_events
 from inspector.pages.compaction import bridge as bridges
 from inspector.pages.compaction import facts, presenter
 from inspector.pages.compaction import price as prices
 from inspector.pages.compaction.bridge import ATTRIBUTED
 from inspector.pages.compaction.presenter import PageCompaction
+from inspector.pages.compaction.price import MODELLED
 from inspector.pages.errors.views import plain
 from inspector.pages.session.frame import Frame, frame, number
 from inspector.pages.shared import comments, requests
@@ -45,7 +45,6 @@ from inspector.storage import loading
 SHOWN_TEXT = 6_000  # characters of a summary or a prompt; the rest on request
 WHOLE_TEXT = 400_000  # characters that one page ever shows
 PROMPT_EVENTS = 4_000  # messages whose text is read to write the summariser's prompt
-MODELLED = Provenance.MODELLED.value
 FATES = (requests.KEPT, requests.REWRITTEN, requests.SUMMARISED, requests.DROPPED)
 
 

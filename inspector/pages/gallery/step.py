@@ -9,7 +9,7 @@ from guard_core.ledger import Ledger
 from guard_core.sessions import Provenance
 from guard_core.simulator.flow import Flow, Simulation
 from guard_core.trace import CompactionRecord, Term, Trace
-from inspector.pages.shared.card import term_row
+from inspector.pages.shared.card import DECISION_TERMS, term_row
 from inspector.pages.shared.flow import fact, stage
 from inspector.pages.shared.numbers import counted, percent, step_number, tokens
 
@@ -26,7 +26,6 @@ NODES = (
     "Tools or answer",
     "Next step",
 )
-DECIDES = ("context window", "buffer", "threshold", "verdict", "the stale count alone", "limit")
 
 
 @dataclass(frozen=True)
@@ -124,14 +123,14 @@ def _counted(step: SimulatedStep) -> dict[str, Any]:
         "How large is this request for the provider? That is not known before it is sent. So the policy makes its own "
         "count, from what it remembers and what it estimates."
     )
-    facts = [term_row(term, step.at) for term in step.terms if term.name not in DECIDES]
+    facts = [term_row(term, step.at) for term in step.terms if term.name not in DECISION_TERMS]
     decided = step.value("decision_tokens")
     return stage(GUARD, "Count", tokens(decided) if decided >= 0 else "messages", text, *facts)
 
 
 def _decided(step: SimulatedStep) -> dict[str, Any]:
     text = "The policy compares its count with its threshold, which lies below the context window."
-    facts = [_term(term, step.at) for term in step.terms if term.name in DECIDES]
+    facts = [_term(term, step.at) for term in step.terms if term.name in DECISION_TERMS]
     decided, threshold = step.value("decision_tokens"), step.value("threshold")
     if not step.terms:
         return stage(GUARD, "No decision", "never compacts", "This policy never compacts.", off=True)

@@ -11,12 +11,11 @@ from guard_core.sessions import Provenance
 from guard_core.trace import Term, Trace
 from inspector.pages.policies.examples import Example
 from inspector.pages.policies.presenter import looks
-from inspector.pages.shared.card import term_row
+from inspector.pages.shared.card import DECISION_TERMS, term_row
 from inspector.pages.shared.numbers import DASH, counted, step_number, tokens
 
 AGENT, POLICY, MODEL = "agent", "policy", "model"
 LANES = ((AGENT, "Agent"), (POLICY, "Policy"), (MODEL, "Model"))
-DECIDES = ("context window", "buffer", "threshold", "verdict", "the stale count alone", "limit")
 
 
 def shown_example(examples: Sequence[Example], wanted: str) -> Example | None:
@@ -88,7 +87,7 @@ def _look(policy: Policy) -> dict[str, Any]:
 
 
 def _count(trace: Trace, at: int, terms: Sequence[Term]) -> dict[str, Any]:
-    rows = [term_row(term, at) for term in terms if term.name not in DECIDES]
+    rows = [term_row(term, at) for term in terms if term.name not in DECISION_TERMS]
     decided = _value(trace, "decision_tokens", at)
     if not rows and decided < 0:
         return _stage(POLICY, "Count", DASH, "The policy compares no count of tokens.", off=True)
@@ -100,7 +99,7 @@ def _count(trace: Trace, at: int, terms: Sequence[Term]) -> dict[str, Any]:
 
 
 def _decide(trace: Trace, at: int, terms: Sequence[Term]) -> dict[str, Any]:
-    rows = [term_row(term, at) for term in terms if term.name in DECIDES]
+    rows = [term_row(term, at) for term in terms if term.name in DECISION_TERMS]
     decided, threshold, fired = (_value(trace, name, at) for name in ("decision_tokens", "threshold", "fired"))
     if decided < 0 or threshold < 0:
         short = "compacts" if fired else "does not compact"

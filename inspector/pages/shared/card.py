@@ -17,6 +17,8 @@ from inspector.pages.shared.numbers import factor, percent, step_number, tokens
 from inspector.replays.choice import policy_title
 
 SETTING_OF = {"buffer": "buffer", "limit": "max_turns"}  # terms of an arithmetic that are settings of a policy
+# What a policy compares, among the terms of its explanation; the others are what it counts.
+DECISION_TERMS = ("context window", "buffer", "threshold", "verdict", "the stale count alone", "limit")
 BADGES = {"recorded": ("would not compact", "would compact"), "replayed": ("does not compact", "compacts")}
 
 

@@ -14,12 +14,12 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from inspector.models import Project
 from inspector.pages.errors.views import plain
 from inspector.pages.shared import parameters
+from inspector.storage.deleting import UNDO_FOR
 
 LONGEST_NAME = 60  # characters
 LONGEST_QUERY = 4_000
 MOST = 100  # of a list
 PLACE = "#saved"  # of the opened menu in its page: what was changed there leads back to it
-UNDO_FOR = timedelta(days=1)  # as for sessions: inspector.storage.deleting
 
 
 class DeletedQuery(NamedTuple):

@@ -13,7 +13,7 @@ from guard_core.estimation.forecast import forecast
 from guard_core.estimation.measurement import interpolate
 from guard_core.tokens import tokenizer
 from inspector.jobs import estimating, kinds, queue
-from inspector.jobs.slices import NOBODY
+from inspector.jobs.queue import NO_ROW
 from inspector.models import Estimate, Payload, Session, TextCount, default_project
 from inspector.storage import deleting, estimates, loading
 from inspector.storage.appending import append
@@ -44,7 +44,7 @@ def finish() -> None:
 
 def test_an_import_asks_for_the_counts_of_its_session(bring, recording):
     bring(recording)
-    kinds.import_recording(NOBODY)
+    kinds.import_recording(NO_ROW)
     assert DBTaskResult.objects.get(queue_name="count_tokens").priority < 0
     assert estimates.load_counts(Session.unscoped.get()) is None
 

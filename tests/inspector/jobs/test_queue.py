@@ -10,7 +10,7 @@ from django_tasks_db.models import DBTaskResult
 
 from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
-from inspector.jobs import kinds, queue, recovery, slices
+from inspector.jobs import kinds, queue, recovery
 from inspector.models import Import, Session, default_project
 
 KINDS = ["assess_sessions", "count_tokens", "import_recording", "index_texts", "play_gallery", "purge_deleted"]
@@ -42,7 +42,7 @@ def test_an_import_that_an_earlier_version_has_queued_is_read(db, folders, recor
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_an_earlier_version_is_known(kind, db):
-    entry = queued_by_an_earlier_version(kind, slices.NOBODY)
+    entry = queued_by_an_earlier_version(kind, queue.NO_ROW)
     assert queue.entries(kind).get() == entry
     do(entry)
 

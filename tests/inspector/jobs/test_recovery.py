@@ -15,7 +15,7 @@ from inspector.ingest import submitting
 from inspector.ingest.importing import run_import
 from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
-from inspector.jobs import recovery, slices
+from inspector.jobs import queue, recovery, slices
 from inspector.models import GalleryRun, Import, Session, default_project
 from inspector.pages.gallery import runs
 from inspector.pages.gallery.runs import start_run
@@ -91,9 +91,7 @@ def test_a_worker_held_up_for_longer_than_its_lease_does_not_take_its_own_job_ba
     assert Import.unscoped.get().lease == "mine"
 
 
-@pytest.mark.parametrize(
-    "about", [slices.NOBODY, "1", f"{slices.NOBODY} 12"], ids=["slice", "stream", "growing session"]
-)
+@pytest.mark.parametrize("about", [queue.NO_ROW, "1", f"{queue.NO_ROW} 12"], ids=["slice", "stream", "growing session"])
 def test_a_busy_worker_takes_back_what_another_one_left(db, folders, recording, about):
     dead = submit(default_project(), receive([recording], "a.jsonl"))
     Import.unscoped.update(state="running", lease="dead", heartbeat=timezone.now() - timedelta(minutes=5), attempts=1)
@@ -105,7 +103,7 @@ def test_a_busy_worker_takes_back_what_another_one_left(db, folders, recording, 
     assert rung
 
 
-@pytest.mark.parametrize("about", ["1", f"{slices.NOBODY} 12"], ids=["stream", "growing session"])
+@pytest.mark.parametrize("about", ["1", f"{queue.NO_ROW} 12"], ids=["stream", "growing session"])
 def test_a_worker_that_ends_in_a_job_without_a_lease_hands_nothing_back(db, about):
     recovery.hand_back(about)
     assert not DBTaskResult.objects.exists()

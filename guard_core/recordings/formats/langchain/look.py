@@ -18,12 +18,12 @@ from guard_core.recordings.formats.langchain.messages import (
     provider_usage_of,
     usage_of,
 )
+from guard_core.recordings.formats.langchain.runs import MODEL_RUNS
 from guard_core.recordings.reading import fields, looks
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource
 
-_MODEL_RUNS = frozenset({"llm", "chat_model"})
 _ID_LENGTH = 36  # of a run's id, with which its `dotted_order` ends
 _DEPTH = 64  # of runs in runs, as in the full reading
 _ANSWERS = frozenset({"ai", "assistant"})
@@ -66,7 +66,7 @@ def look(source: ByteSource) -> FirstLook:
             order = run.dotted_order or ""
             named = run.id if isinstance(run.id, str) else order[-_ID_LENGTH:]
             name = named or object()
-            if run.run_type in _MODEL_RUNS:
+            if run.run_type in MODEL_RUNS:
                 at = fields.timestamp({"start_time": run.start_time}, "start_time") or 0.0
                 answers.setdefault(name, _ModelRun(at, order))
             if name in answers:
