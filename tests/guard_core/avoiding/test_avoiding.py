@@ -383,7 +383,7 @@ def test_of_a_recording_that_lost_what_the_file_does_not_hold_others_perhaps_los
     (remedy,) = [item for item in answer.remedies if item.way.tier == POLICY]
     assert "It drops 1 of 1 user request (recorded: at least 0)" in remedy.sentence
     traits = "perhaps lose no more than the recording and send messages as they were recorded"
-    assert re.search(rf"18 other policies avoid this; \d+ of them {traits}\.", remedy.sentence)
+    assert re.search(rf"\d+ other policies avoid this; \d+ of them {traits}\.", remedy.sentence)
 
 
 def test_an_offer_that_loses_more_than_the_recording_says_so():
