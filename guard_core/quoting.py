@@ -65,7 +65,7 @@ def _plain(text: str) -> str:
     """A text without block quotes, code marks, emphasis and the escapes of JSON, Markdown and HTML."""
     text = _QUOTED.sub("\n", "\n" + html.unescape(unescaped(text)))
     text = _STARS.sub(_star, text.replace("`", ""))
-    return _UNDERSCORES.sub(lambda found: found[1] or found[3], text)
+    return _UNDERSCORES.sub(lambda match: match[1] or match[3], text)
 
 
 def unescaped(text: str) -> str:
@@ -73,16 +73,16 @@ def unescaped(text: str) -> str:
     return _ESCAPE.sub(_character, text)
 
 
-def _star(found: re.Match[str]) -> str:
+def _star(match: re.Match[str]) -> str:
     """Stars that no emphasis begins or ends with; "" for those of an emphasis."""
-    before, after = found.string[found.start() - 1], found.string[found.end() : found.end() + 1]
+    before, after = match.string[match.start() - 1], match.string[match.end() : match.end() + 1]
     begins = not (before.isalnum() or before == "_") and after.strip()
     ends = before.strip() and not (after.isalnum() or after == "_")
-    return "" if len(found[0]) <= 3 and (begins or ends) else found[0]
+    return "" if len(match[0]) <= 3 and (begins or ends) else match[0]
 
 
-def _character(found: re.Match[str]) -> str:
-    code, space, sign = found.groups()
+def _character(match: re.Match[str]) -> str:
+    code, space, sign = match.groups()
     return chr(int(code, 16)) if code else " \n"[space == "n"] if space else sign
 
 

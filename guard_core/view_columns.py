@@ -229,12 +229,12 @@ def common_beginnings(ledger: Ledger, first: ViewColumns, second: ViewColumns) -
         start, stop, form = begin[active], own[1][mine, active], own[2][mine, active]
         start_2, stop_2, form_2 = opposite[active], other[1][theirs, active], other[2][theirs, active]
         unsure[active[(start < 0) & (start == start_2)]] = True
-        goes = (start >= 0) & (start == start_2) & (start < stop) & (start < stop_2)
-        active = active[goes]
+        same = (start >= 0) & (start == start_2) & (start < stop) & (start < stop_2)
+        active = active[same]
         if not len(active):
             break
-        mine, theirs, start, form, form_2 = mine[goes], theirs[goes], start[goes], form[goes], form_2[goes]
-        stop, stop_2 = stop[goes], stop_2[goes]
+        mine, theirs, start, form, form_2 = mine[same], theirs[same], start[same], form[same], form_2[same]
+        stop, stop_2 = stop[same], stop_2[same]
         nearer = np.minimum(stop, stop_2)
         end, differs = nearer.copy(), np.flatnonzero(form != form_2)
         changed = _changed_from(ledger, first.names, start[differs], nearer[differs], (form[differs], form_2[differs]))

@@ -229,10 +229,11 @@ VAGUE_NAMES = {"came", "found", "goes_by", "goes_on", "going", "going_on", "gone
 
 
 def named_vaguely(path: Path) -> set[str]:
-    """The module, and its functions and their variables, that bear one of these names."""
+    """The module, and its functions, their parameters and their variables, that bear one of these names."""
     nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTIONS)]
     names = {path.stem, *(node.name for node in nodes)}
-    inside = (child for node in nodes for child in ast.walk(node))
+    inside = [child for node in nodes for child in ast.walk(node)]
+    names |= {node.arg for node in inside if isinstance(node, ast.arg)}
     names |= {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return {name for name in names if name.lstrip("_") in VAGUE_NAMES}
 

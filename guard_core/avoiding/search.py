@@ -211,7 +211,7 @@ class _Search:
             return None
         return facts.replay(trace)
 
-    def _answer(self, goal: Goal, found: list[Finding], remedies: list[Remedy], unchanged: Case | None) -> Answer:
+    def _answer(self, goal: Goal, findings: list[Finding], remedies: list[Remedy], unchanged: Case | None) -> Answer:
         sentence = ""
         if unchanged is not None:
             reached = _capitalised(_reached(goal, unchanged, self.base.window))
@@ -227,8 +227,8 @@ class _Search:
             )
         return Answer(
             goal,
-            tuple(item.kind for item in found),
-            tuple(item.step for item in found),
+            tuple(item.kind for item in findings),
+            tuple(item.step for item in findings),
             tuple(remedies),
             self.tried,
             sentence,

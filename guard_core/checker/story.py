@@ -439,8 +439,8 @@ def _befores(text: str, words: str) -> list[str]:
     return [words.join(pieces[: place + 1]) for place in range(len(pieces) - 1)]
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    sign = found[1]
+def _unescaped(escape: re.Match[str]) -> str:
+    sign = escape[1]
     return chr(int(sign[1:], 16)) if len(sign) > 1 else {"n": "\n", "r": " ", "t": " "}.get(sign, sign)
 
 

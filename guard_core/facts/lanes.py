@@ -456,9 +456,9 @@ class Search:
             return -1
         steps = self.sent.ledger.steps
         step = self.sent.facts.falls[-1].step
-        came_again = self.places[row] >= steps["at"][step - 1]
+        returned = self.places[row] >= steps["at"][step - 1]
         is_open = (
-            steps["epoch"][step] == steps["epoch"][-1] and not (came_again & (self.places[row] < steps["at"][-1])).any()
+            steps["epoch"][step] == steps["epoch"][-1] and not (returned & (self.places[row] < steps["at"][-1])).any()
         )
         return step if is_open else -1
 

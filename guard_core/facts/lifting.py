@@ -175,10 +175,10 @@ def same_verbs(verb: str) -> frozenset[str]:
 
 def _named(words: str) -> set[str]:
     """What the object that begins some words names, in the singular."""
-    things = _OBJECT_FIRST.match(words)
+    named = _OBJECT_FIRST.match(words)
     return (
-        {one.removesuffix("s") for one in re.findall(r"\w{3,}", things[0].casefold()) if one not in _LITTLE}
-        if things
+        {one.removesuffix("s") for one in re.findall(r"\w{3,}", named[0].casefold()) if one not in _LITTLE}
+        if named
         else set()
     )
 

@@ -115,20 +115,20 @@ def made_apart(
     facts: Facts,
     chosen: Sequence[Candidate],
     processes: int,
-    made: Callable[[Compared], T],
+    convert: Callable[[Compared], T],
     *,
     each: Callable[[int], object] = lambda done: None,
     copied: Callable[[], object] = lambda: None,
     **options: Any,
 ) -> Iterator[T]:
-    """What is `made` of each row, in the same order, by copies of this process where there can be some (on Linux, and
-    where no other thread runs): values that can be pickled. All together may grow by MOST_MEMORY. `copied` is called
-    once there are copies, so that threads may run from then on; `each` and `options` are as for `compared`."""
+    """What `convert` makes of each row, in the same order, by copies of this process where there can be some (on Linux,
+    and where no other thread runs): values that can be pickled. All together may grow by MOST_MEMORY. `copied` is
+    called once there are copies, so that threads may run from then on; `each` and `options` are as for `compared`."""
     copies = processes if sys.platform == "linux" and threading.active_count() == 1 else 1
     prices = Prices.of(facts.session, facts.ledger)
     with limited_growth(MOST_MEMORY // copies):
-        yield from map(made, _recording(facts, prices, options.get("rules")))
-        work: Work = partial(_rows_of, facts, chosen, prices, options, made, held_data() + MOST_DERIVED)
+        yield from map(convert, _recording(facts, prices, options.get("rules")))
+        work: Work = partial(_rows_of, facts, chosen, prices, options, convert, held_data() + MOST_DERIVED)
         if copies == 1:
             copied()
             yield from _heard(map(work, range(len(chosen))), facts.ledger.step_count, each)
@@ -164,14 +164,14 @@ def _rows_of(
     chosen: Sequence[Candidate],
     prices: Prices,
     options: Mapping[str, Any],
-    made: Callable[[Compared], T],
+    convert: Callable[[Compared], T],
     most: int,
     place: int,
 ) -> T:
     """One row. The ledger forgets what was derived once this process holds more than `most` bytes. Searches for garbage
     begin again when its replay is gone: one before that would look at all of its views."""
     with without_collections():
-        row = made(_row(facts, chosen[place], prices, **options))
+        row = convert(_row(facts, chosen[place], prices, **options))
     if threading.active_count() == 1:
         if held_data() > most:
             facts.ledger.forget()

@@ -125,8 +125,8 @@ class Redactor:
         moved = [item._replace(start=max(0, item.start - len(lead)), stop=item.stop - len(lead)) for item in matches]
         return self._replaced(value, _without_overlaps([*moved, *find(value, self.own)]))
 
-    def _replaced(self, text: str, found: list[Match]) -> str:
-        matches = _without_overlaps([*found, *self._known_in(text)])
+    def _replaced(self, text: str, hits: list[Match]) -> str:
+        matches = _without_overlaps([*hits, *self._known_in(text)])
         if not matches:
             return text
         pieces, place = [], 0

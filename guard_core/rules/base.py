@@ -211,9 +211,9 @@ class Agent:
     `wrote` says whether it wrote a session of this format; an empty format is any. `series` gives the counts of an
     agent that compares an estimate of its own, `settled` bounds of those at compactions, by which its rule fires or
     does not, UNKNOWN where that is open. `learns` gives the windows that it has learned itself, each with the step from
-    which it goes by it where it is smaller. `keeps` says what stays verbatim at a compaction, None where it was not
+    which it uses it where it is smaller. `keeps` says what stays verbatim at a compaction, None where it was not
     measured. `shows_refusal` says by what a compaction shows that a refused request forced it, "" where nothing does.
-    `goes_by_stated`: the window in its file is its own, by which it goes whatever its model accepts. `answers` is the
+    `uses_stated_window`: the window in its file is its own, which it uses whatever its model accepts. `answers` is the
     setting of the most tokens that it allows an answer, "" where its rule has none. `failing` is as in `OwnRule`.
     `scoped` is the counter that a setting makes of another one. `turn_ends` are thresholds that it may have besides at
     the ends of turns: first, without a change, that of a setting that was typed.
@@ -234,7 +234,7 @@ class Agent:
     recorded_by: Callable[[Stretch], RuleCounter | None] = lambda _: None
     forgets_on_resume: bool = False
     clears_apart: str = ""
-    goes_by_stated: bool = False
+    uses_stated_window: bool = False
     answers: str = ""
     failing: str = ""
     shows_refusal: Callable[[Stretch, Ledger, RecordedCompaction], str] = lambda _, __, ___: ""
@@ -291,7 +291,7 @@ class Agent:
     def _reckons_with(self, window: Sourced | None) -> bool:
         """Does the agent go by this window whatever its model accepts."""
         is_stated = window is not None and window.source is Provenance.RECORDER
-        return has_fixed_window(self.format) or (self.goes_by_stated and is_stated)
+        return has_fixed_window(self.format) or (self.uses_stated_window and is_stated)
 
     def hypotheses(self, stretch: Stretch, typed: Typed) -> Iterator[Hypothesis]:
         """Thresholds that the rule gives: its own first, then those with other settings."""

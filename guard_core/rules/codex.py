@@ -195,6 +195,6 @@ AGENT = Agent(
         " 0.171.0 with the scope total",
         CONFIGURED: "in tokens; where the file has a window, that follows from this setting and is the one that counts",
     },
-    goes_by_stated=True,
+    uses_stated_window=True,
     fitted=lambda _, limit: f"model_auto_compact_token_limit {limit:,}",
 )

@@ -95,7 +95,7 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: COUNTER,
     records_count=True,
-    goes_by_stated=True,
+    uses_stated_window=True,
     held=held,
     held_reason={
         BEING_MADE: "a summary was being made",

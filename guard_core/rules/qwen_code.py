@@ -149,7 +149,7 @@ AGENT = Agent(
     counter=counter,
     records_count=True,
     records_from=RECORDS_FROM,
-    goes_by_stated=True,
+    uses_stated_window=True,
     held=held,
     held_reason={
         NOT_USED: "a summary was asked for here and not used",

@@ -113,7 +113,7 @@ def _forecast(row: Session) -> Forecast:
     return measured.forecast if measured else {}
 
 
-_cache: ByteCache[AvoidanceAnswers] = ByteCache(CACHE_BYTES, lambda found: BYTES_AN_ANSWER * (1 + len(found.answers)))
+_cache: ByteCache[AvoidanceAnswers] = ByteCache(CACHE_BYTES, lambda value: BYTES_AN_ANSWER * (1 + len(value.answers)))
 
 
 def _at_hand(row: Session) -> AvoidanceAnswers:

@@ -112,7 +112,7 @@ def _key(row: Session, choice: Choice, work: str) -> tuple[object, ...]:
     return str(row.pk), row.revision, row.requests is None, row.effective_window, basis, choice.window, work
 
 
-_cache: ByteCache[PolicyComparison] = ByteCache(CACHE_BYTES, lambda found: BYTES_A_ROW * len(found.rows))
+_cache: ByteCache[PolicyComparison] = ByteCache(CACHE_BYTES, lambda comparison: BYTES_A_ROW * len(comparison.rows))
 
 
 def _one_by_one(facts: Facts, chosen: Sequence[Candidate], **options: Any) -> Iterator[PolicyRow]:

@@ -40,4 +40,4 @@ def _facts(row: Session) -> Facts:
     return Facts(head, ledger, attribution, judge_session(head, loading.window_in_use(row)), ())
 
 
-_cache: ByteCache[tuple[Alert, ...]] = ByteCache(CACHE_BYTES, lambda found: ENTRY_BYTES * (1 + len(found)))
+_cache: ByteCache[tuple[Alert, ...]] = ByteCache(CACHE_BYTES, lambda alerts: ENTRY_BYTES * (1 + len(alerts)))

@@ -43,14 +43,6 @@ FEW_CHUNKS = 2  # of calls, whose values stay in memory: a megabyte and a half
 HEAD = "head "  # before the name of a sequence: the kind of its chunks
 
 
-class PlainChunk(NamedTuple):
-    """One chunk, not compressed."""
-
-    kind: str
-    number: int
-    body: bytes
-
-
 class Stored(NamedTuple):
     """What is stored of a session besides its chunks, and whether storing it changed any chunk."""
 

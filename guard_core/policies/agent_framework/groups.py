@@ -232,13 +232,13 @@ class GroupedList(NamedTuple):
         """The list with some groups left."""
         return self.without(set(range(len(self.kinds))).difference(chosen))
 
-    def without(self, gone: Set[int], new: Mapping[int, tuple[Synthetic, int]] | None = None) -> Included:
+    def without(self, removed: Set[int], new: Mapping[int, tuple[Synthetic, int]] | None = None) -> Included:
         """The list without some groups, and with `new` messages, with their tokens, before where a group begins."""
         messages = {self.begins[group]: item for group, item in new.items()} if new else {}
         view: list[Segment] = []
         inserted: list[int] = []
         start = stop = -1  # of the span that is not in the view yet: neighbours are joined
-        for row, end in self._blocks(gone, messages):
+        for row, end in self._blocks(removed, messages):
             if row in messages:
                 if start >= 0:
                     view.append(Span(start, stop))
@@ -246,7 +246,7 @@ class GroupedList(NamedTuple):
                 message, tokens = messages[row]
                 view.append(message)
                 inserted.append(tokens)
-            if self.group[row] in gone:
+            if self.group[row] in removed:
                 continue
             first, last = self.first[row], self.stop[end - 1]
             if first >= 0 and first == stop:
@@ -263,15 +263,15 @@ class GroupedList(NamedTuple):
             view.append(Span(start, stop))
         return Included(tuple(view), tuple(inserted), self.included.added + len(messages))
 
-    def _blocks(self, gone: Set[int], messages: Collection[int]) -> Iterator[tuple[int, int]]:
+    def _blocks(self, removed: Set[int], messages: Collection[int]) -> Iterator[tuple[int, int]]:
         """Rows, first and end, that stay or go together and lie together in a segment, with a message only before. Most
         of what goes are neighbours, so that there are few of them in a long list."""
         count = len(self.group)
         if not self.is_each_a_run:
             return pairwise(range(count + 1))
-        goes = np.zeros(count + 1, dtype=np.bool_)
-        goes[[*gone]] = True
-        changes = np.flatnonzero(goes[1:] != goes[:-1]) + 1
+        is_removed = np.zeros(count + 1, dtype=np.bool_)
+        is_removed[[*removed]] = True
+        changes = np.flatnonzero(is_removed[1:] != is_removed[:-1]) + 1
         return pairwise(sorted({*self.edges, *changes.tolist(), *messages, count}))
 
 

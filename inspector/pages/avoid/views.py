@@ -39,8 +39,8 @@ def session_avoid(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return render(request, "inspector/avoid/index.html", context)
 
 
-def _download(found: AvoidanceAnswers) -> HttpResponse:
-    body = msgspec.json.format(msgspec.json.encode(found))
+def _download(answers: AvoidanceAnswers) -> HttpResponse:
+    body = msgspec.json.format(msgspec.json.encode(answers))
     response = HttpResponse(body, content_type="application/json")
     response["Content-Disposition"] = 'attachment; filename="avoided.json"'
     return response

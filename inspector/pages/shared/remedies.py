@@ -14,12 +14,12 @@ from inspector.replays.avoiding import AvoidanceAnswers, choice_of
 
 
 def answer_rows(
-    found: AvoidanceAnswers, findings: Sequence[Finding], analysis: Analysis, path: str
+    answers: AvoidanceAnswers, findings: Sequence[Finding], analysis: Analysis, path: str
 ) -> list[dict[str, Any]]:
     """The answers with the findings that they are about; `path` is the overview's."""
     known = {(item.kind, item.step): item for item in findings}
     rows = []
-    for answer in found.answers:
+    for answer in answers.answers:
         about = [known.get(key) for key in zip(answer.kinds, answer.steps, strict=True)]
         rows.append(
             {

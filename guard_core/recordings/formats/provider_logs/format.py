@@ -220,11 +220,11 @@ def _has_usage(response: Any) -> bool:
     return fields.tokens(fields.mapping(response, "usage"), "inputTokens") is not None
 
 
-def _counts(given: JSON, made: JSON) -> JSON:
+def _counts(given: JSON, answer: JSON) -> JSON:
     """The counts of a record itself."""
     return {
         "inputTokens": given.get("inputTokenCount"),
         "cacheReadInputTokens": given.get("cacheReadInputTokenCount"),
         "cacheWriteInputTokens": given.get("cacheWriteInputTokenCount"),
-        "outputTokens": made.get("outputTokenCount"),
+        "outputTokens": answer.get("outputTokenCount"),
     }
