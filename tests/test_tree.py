@@ -200,6 +200,20 @@ def test_a_way_around_the_managers_is_found(source):
     assert not asks_for_everything("Session.objects.of(project).filter(pk=1)")
 
 
+# Functions of more than 60 lines, and why.
+LONG_FUNCTIONS = {"guard_core.policies.contextguard.settings.published": "one entry for each setting"}
+
+
+def test_no_function_is_longer_than_60_lines():
+    lengths = {
+        f"{module}.{node.name}": node.end_lineno - node.lineno + 1
+        for module, path in files(ROOT).items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, FUNCTIONS)
+    }
+    assert {name for name, lines in lengths.items() if lines > 60} == set(LONG_FUNCTIONS)
+
+
 # Classes of one name in several modules, and why: a row and the engine's value that it holds are one thing to the
 # reader, and names of the API are read by its clients.
 SHARED_NAMES = {

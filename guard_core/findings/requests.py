@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -259,19 +259,16 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         "last_absent": -1 if absence is None else absence.last,
         "continued_by": begun_by if begun_by in words.continued_by else -1,
     }
-    by = f"{'an edit of the history after ' if by_edit else ''}{compactions_words([lost.compaction])}"
-    what = f"left the context at {at_step(step)} ({by}){' at the latest' if at_latest else ''}; "
-    it = "it" if words.is_whole else "its first words"
-    if absence is None:
-        what += f"the summary still quotes {it}." if lost.compaction in quoting else f"other messages quote {it}."
-    elif is_unread:
+    what = f"left the context at {at_step(step)} ({_causes(numbers)}){' at the latest' if at_latest else ''}; "
+    if is_unread:
         what += "the summary is not readable, so how much of it is kept is unknown."
+    elif absence is None:
+        it = "it" if words.is_whole else "its first words"
+        what += f"the summary still quotes {it}." if lost.compaction in quoting else f"other messages quote {it}."
     else:
-        what = _absent_words(words, absence, what, by)
+        what = _absent_words(words, absence, what, _causes(numbers))
         what += _quoting_words(words, [item for item in removals if item.compaction in quoting], absence)
-        what += f' The summary quotes these words of it: "{passage}".' if passage else ""
-        what += f' The summary keeps the rule "{rule}", but quotes nothing of what was asked for.' if rule else ""
-        what += " The summary may say it in other words." if restated else ""
+        what += _said_words(numbers)
         what += f" {_forgetting_words(forgetting)}" if forgetting else ""
         what += (
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
@@ -281,6 +278,20 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     severity = INFO if absence is None or is_unread or (is_said and forgetting is None) else WARNING
     steps = tuple(item.step for item in removals[:LISTED])
     return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
+
+
+def _causes(numbers: Mapping[str, Any]) -> str:
+    """The compaction that took a request out of the context, or the edit after it."""
+    by = compactions_words([numbers["compaction"]])
+    return f"an edit of the history after {by}" if numbers["by_edit"] else by
+
+
+def _said_words(numbers: Mapping[str, Any]) -> str:
+    """What the summary says of a request that nothing quotes."""
+    words = f' The summary quotes these words of it: "{numbers["passage"]}".' if numbers["passage"] else ""
+    if rule := numbers["kept_rule"]:
+        words += f' The summary keeps the rule "{rule}", but quotes nothing of what was asked for.'
+    return words + (" The summary may say it in other words." if numbers["restated"] else "")
 
 
 def _absent_words(words: RequestWords, absence: Absence, left: str, by: str) -> str:
