@@ -98,9 +98,11 @@ class Story:
         expected, windows = self._row(main), {}
         for name in set(names) - {main}:
             row = self._row(name)
+            worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == name)
+            if row is None and expected and worst > expected.value:
+                windows[name] = -1
             if row is None or row.source is Provenance.ASSUMED or (expected and row.value == expected.value):
                 continue
-            worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == name)
             larger = documented_windows(name, worst) if worst > row.value else [row.value]
             windows[name] = larger[0] if len(larger) == 1 else -1  # not known
         return windows

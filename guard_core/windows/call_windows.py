@@ -28,7 +28,7 @@ class WindowWarning(StrEnum):
 
 class CallWindow(msgspec.Struct, frozen=True):
     """A context window in tokens, and how many of a session's calls have it. 0 tokens: it is not known, for larger
-    prompts of the calls' model were answered than the one that is known holds."""
+    prompts of the calls' model were answered than the one that was known holds."""
 
     tokens: int
     calls: int
@@ -51,6 +51,6 @@ def windows_words(windows: Sequence[CallWindow], judged: WindowWarning) -> str:
     sizes = [f"{item.tokens:,} ({counted(item.calls, 'call')})" for item in windows if item.tokens]
     subject = f"The calls have {len(sizes):,} windows, in tokens" if len(sizes) > 1 else "The window, in tokens"
     unknown = sum(item.calls for item in windows if not item.tokens)
-    more = f"; of {counted(unknown, 'call')} it is not known, as larger prompts than their model holds were answered"
+    more = f"; of {counted(unknown, 'call')} it is not known, as larger prompts than the known one holds were answered"
     first = f"{windows[0].tokens:,}"
     return f"{subject}: {', '.join(sizes)}{more if unknown else ''}. {judged.format(first=first)}"

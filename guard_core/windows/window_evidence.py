@@ -32,7 +32,7 @@ THRESHOLD_FROM_WINDOW = frozenset(
     {"claude-code", "cline", "codex", "copilot-cli", "crush", "gemini-cli", "hermes", "opencode", "pi"}
 )
 _TOO_LARGE = f"the file says so, and no model that is offered has more than {LARGEST_OFFERED:,}"
-NOT_KNOWN = -1  # the window of a model whose answered prompts disprove its own
+NOT_KNOWN = -1  # the window of a model whose answered prompts disprove the one that was known
 CODEX_USABLE = 0.95  # Codex records this share of the model's window as the window
 
 
@@ -193,7 +193,8 @@ def other_windows(session: Session, answers: dict[str, models.ModelAnswers] | No
     Where the file states several, that is what it states. Else a model counts as another if its calls name it, the
     table knows it, and its window differs from that of the model which answered most calls. Where its own answered
     prompts are larger than that window, the one documented variant that holds them counts, and where there is none the
-    window is NOT_KNOWN.
+    window is NOT_KNOWN; so is that of a model which the table does not know, and whose prompts the main model's window
+    would not hold.
     """
     if session.windows:
         main = session.window.value if session.window is not None else 0
@@ -217,6 +218,8 @@ def windows_by_model(session: Session, answers: dict[str, models.ModelAnswers]) 
     windows: dict[str, int] = {}
     for name in answers.keys() - {main_model, ""}:
         own, largest = _looked_up(session, name, answers), answers[name].largest
+        if own is None and main is not None and largest > main.value:
+            windows[name] = NOT_KNOWN  # what holds them is unknown, and says nothing of the main model's
         if own is None or own.source is Provenance.ASSUMED or (main is not None and own.value == main.value):
             continue
         variants = models.documented_windows(name, largest)

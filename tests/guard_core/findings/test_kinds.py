@@ -43,7 +43,7 @@ from guard_core.sessions import (
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import FLOOR_OVER_THRESHOLD, STILL_OVER, Pass
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
-from guard_core.windows.window_evidence import judge_session
+from guard_core.windows.window_evidence import Status, judge_session
 from tests.big_sessions import big_session
 from tests.builders import bundled, image, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import WORDS, cleared_after_a_cut, clearing, exchange, priced, sliding
@@ -404,6 +404,13 @@ def test_another_models_window_that_its_own_answers_contradict_is_not_known():
     assert facts.recording.windows.tolist() == [1_000_000, 0, 1_000_000]
     assert facts.limits(1_000_000).over(np.array([999_999, 2_000_000, 1_000_001])).tolist() == [False, False, True]
     assert by_kind == {}
+
+
+def test_an_answer_of_a_model_that_the_table_does_not_know_disproves_no_other_models_window():
+    facts, by_kind, _ = confirmed(two_models((90_000, SMALL), (310_000, "my-own-model"), (190_000, SMALL)))
+    assert facts.window.status is Status.TABLE
+    assert facts.recording.windows.tolist() == [200_000, 0, 200_000]
+    assert by_kind.keys() == {"near_miss"}
 
 
 def test_a_replay_is_held_against_the_same_windows():

@@ -35,8 +35,8 @@ def test_a_window_that_answered_prompts_disprove_is_said_not_to_be_known():
     windows = call_windows(facts.other_windows, 200_000)
     assert windows == (CallWindow(200_000, 3), CallWindow(0, 2))
     assert windows_words(windows, WindowWarning.RECORDING) == (
-        "The window, in tokens: 200,000 (3 calls); of 2 calls it is not known, as larger prompts than their model "
-        "holds were answered. Overflows and near misses are counted by each call's own."
+        "The window, in tokens: 200,000 (3 calls); of 2 calls it is not known, as larger prompts than the known "
+        "one holds were answered. Overflows and near misses are counted by each call's own."
     )
 
 
