@@ -81,6 +81,17 @@ def test_peak_fill_follows_the_window_that_a_person_set(client):
     assert titles(client, "?sort=-peak") == ["reset", "plain"]
 
 
+@pytest.mark.parametrize("overflows", [0, 1])
+def test_a_peak_that_is_not_held_against_the_window_is_no_share_of_it(client, overflows):
+    session_row("of another model", window=128_000, prompt_tokens_max=310_000, overflows=overflows)
+    page = client.get("/").content.decode()
+    assert (
+        "310,000 tokens, not held against the session&#x27;s window of 128,000 tokens, recorded" in page
+    ) != overflows
+    assert ("310,000 of 128,000 tokens, recorded" in page) == overflows
+    assert (">242" in page) == overflows
+
+
 def test_sizes_and_days_bound_the_list(client):
     session_row("small", size=1_000)
     session_row("large", size=5_000_000)
