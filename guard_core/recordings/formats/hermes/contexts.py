@@ -65,7 +65,7 @@ def _mark(row: JSON, event: Event) -> RowMark:
     answered = [part.call_id for part in event.parts if isinstance(part, ToolResultPart)]
     summary = is_summary(event)  # perhaps merged into a row with calls, which was written before without it
     by_calls = any([*called, *answered]) and not summary
-    words: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content"))
+    words: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content")).strip()
     return RowMark(hash((fields.text(row, "role"), words)), event.timestamp, summary, flag(row, "compacted"))
 
 

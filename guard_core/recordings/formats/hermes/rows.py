@@ -50,14 +50,18 @@ def _json(row: JSON, key: str, name: str, source: ByteSource | None) -> Any:
 
 
 def _content(content: Any, name: str, source: ByteSource | None) -> Any:
-    """Text, or the list of parts that Hermes stores as JSON behind a NUL."""
+    """Text, or the list of parts that Hermes stores as JSON behind a NUL.
+
+    Text is sent without the white space around it (0.13.0, run_agent.py, to 0.19.0, agent/conversation_loop.py), and
+    stored so by a compaction after the session was resumed.
+    """
     if not isinstance(content, str):
         if source is not None and not isinstance(content, list | None):
             source.leave_out(f"the content of message {name[:60] or '(without id)'} is not text")
         return content
     if content[:1] in {"\x00", "␀"} and content[1:].startswith(JSON_PREFIX):
         return fields.decoded(content[1 + len(JSON_PREFIX) :])
-    return content
+    return content.strip()
 
 
 def _parts(message: JSON) -> tuple[Part, ...]:

@@ -234,6 +234,16 @@ def test_copies_without_a_time_of_their_own_have_that_of_the_summary(database):
     assert recording.facts.compactions == 2
 
 
+def test_text_is_what_is_sent_without_the_space_around_it_and_so_one_with_its_copy(database):
+    """0.18.2, run: after the session was resumed, a compaction writes the user's text as it is sent."""
+    before = [old("user", "List \n", 1), old("assistant", "Mid", 2), old("user", " Go ", 3), old("assistant", "On", 4)]
+    first = [old("user", MARK, 9), old("user", " Go ", 9.000001), old("assistant", "On", 9.000002)]
+    second = [row("user", MARK + " Again.", 20), row("user", "Go", 9.000001), row("assistant", "On", 9.000002)]
+    (session,) = read_as(FORMAT, database(*before, *first, *second)).sessions
+    assert texts(session) == ["List", "Mid", "Go", "On"]
+    assert [(item.at, item.base) for item in session.compactions] == [(4, (Inserted(0), Span(2, 4)))] * 2
+
+
 def test_two_compactions_may_follow_each_other_at_once(database):
     first = [old("user", "List", 1), old("user", MARK, 9), old("assistant", "Mid", 4)]
     second = [row("user", "List", 1), row("user", MARK, 12), row("assistant", "On", 13)]
