@@ -32,9 +32,10 @@ from guard_core.recordings.reading.states import SessionState, content_key, supe
 from guard_core.sessions import Session
 
 USAGES = "session_model_usage"  # calls and tokens of each task of a session, in newer versions
-SCHEMAS = "schema_version"  # 11 in 0.13.0, 14 in 0.16.0, 16 in 0.17.0, 17 in 0.18.0, 22 in 0.19.0: hermes_state.py
+# 11 in 0.13.0 and 0.14.0, 14 in 0.16.0, 16 in 0.17.0, 17 in 0.18.0, 19 in 0.18.1 and 0.18.2, 22 in 0.19.0.
+SCHEMAS = "schema_version"  # hermes_state.py
 WRITTEN_FIRST = 16  # from this schema on messages are written before a compaction ends their session
-BEFORE_018, VERSIONS = "before 0.18", {17: "0.18"}  # of the agent by schema; a later one may have been upgraded to
+BEFORE_018, VERSIONS = "before 0.18", {17: "0.18", 19: "0.18"}  # of the agent; others may have been upgraded to
 OWN_COLUMNS = frozenset({"tool_calls", "tool_call_id", "session_id", "role", "content"})
 OWN_KEYS = ("api_call_count", "end_reason", "cache_read_tokens", "session_start", "platform")
 

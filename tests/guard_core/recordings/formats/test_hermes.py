@@ -410,7 +410,7 @@ def test_what_a_child_session_has_that_none_before_it_had_is_behind_the_compacti
     assert [(item.at, item.base) for item in session.compactions] == [(4, (Inserted(0), Span(2, 4)))]
 
 
-@pytest.mark.parametrize(("schema", "version"), [(11, "before 0.18"), (16, "before 0.18"), (17, "0.18"), (22, "")])
+@pytest.mark.parametrize(("schema", "version"), [(11, "before 0.18"), (16, "before 0.18"), (17, "0.18"), (19, "0.18"), (22, "")])
 def test_the_schema_of_a_database_names_the_versions_of_the_agent(database, schema, version):
     assert read_as(FORMAT, database(row("user", "List", 1), schema=schema)).sessions[0].version == version
 
