@@ -59,6 +59,10 @@ class RowMark(NamedTuple):
     def is_before(self, other: RowMark) -> bool:
         return self.time is not None and other.time is not None and self.time < other.time
 
+    def is_long_before(self, other: RowMark) -> bool:
+        """Was the other written later, and not at one go?"""
+        return self.is_before(other) and not self.is_with(other)
+
 
 def _mark(row: JSON, event: Event) -> RowMark:
     called = [part.id for part in event.parts if isinstance(part, ToolCallPart)]
@@ -87,6 +91,7 @@ class HermesReader:
         facts.session()
         self._places: dict[int, list[int]] = {}  # key: places in the log
         self._seen: set[tuple[int, float | None]] = set()  # keys and times of rows of sessions before this one
+        self._youngest: RowMark | None = None  # of these rows
         self._written: list[WrittenSession] = []
         self._unanswered: set[str] = set()  # ids of calls that messages follow, and no result
         self._answers: dict[float, tuple[int, tuple[Part, ...]]] = {}  # time: key and parts of an answer with calls
@@ -124,7 +129,12 @@ class HermesReader:
         self._unanswered = {name for name, number in called.items() if number < last} - answered
         done, start, compactions = 0, len(self.builder.events), len(self.builder.compactions)
         contexts = _Contexts(
-            marks, self._places, self._seen, whole_head=child or not declared, repeats_only=child and not by_turn
+            marks,
+            self._places,
+            self._seen,
+            self._youngest,
+            whole_head=child or not declared,
+            repeats_only=child and not by_turn,
         )
         for context in contexts.ranges(child):
             self._log(rows_read[done : context.start], marks[done : context.start])
@@ -132,6 +142,9 @@ class HermesReader:
             done = context.stop
         self._log(rows_read[done:], marks[done:])
         self._seen.update((mark.key, mark.time) for mark in marks)
+        for mark in marks:
+            if self._youngest is None or self._youngest.is_before(mark):
+                self._youngest = mark
         if marks:
             shown = compactions if len(self.builder.compactions) > compactions else -1
             self._written.append(WrittenSession(number, start, len(self.builder.events), shown))
@@ -233,7 +246,7 @@ class HermesReader:
 
     def _originals(self, marks: Sequence[RowMark]) -> dict[int, int]:
         """Number in the context: place in the log, of the rows that are there. The head is the oldest, the tail the
-        youngest of what they may repeat."""
+        youngest of what they may repeat; a message may have been moved back in the tail, as the user's last one is."""
         cut = next((number for number, mark in enumerate(marks) if mark.is_summary), len(marks))
         originals: dict[int, int] = {}
         last = -1
@@ -241,11 +254,15 @@ class HermesReader:
             places = self._places.get(marks[number].key, [])
             if (at := bisect_right(places, last)) < len(places):
                 originals[number] = last = places[at]
-        bound = len(self.builder.events)
+        bound, taken = len(self.builder.events), set(originals.values())
         for number in range(len(marks) - 1, cut, -1):
             places = [] if marks[number].is_summary else self._places.get(marks[number].key, [])
-            if (at := bisect_left(places, bound) - 1) >= 0 and places[at] > last:
-                originals[number] = bound = places[at]
+            if not places:
+                continue
+            place = places[bisect_left(places, bound) - 1]  # where none is before the bound, the youngest of all
+            if place > last and place not in taken:
+                originals[number] = bound = place
+                taken.add(place)
         return originals
 
     def _add(self, segments: list[Segment], place: int, event: Event) -> None:
@@ -266,12 +283,14 @@ class _Contexts:
         marks: Sequence[RowMark],
         places: dict[int, list[int]],
         seen: set[tuple[int, float | None]],
+        youngest: RowMark | None,
         *,
         whole_head: bool,
         repeats_only: bool,
     ) -> None:
         self._marks = marks
         self._places = places
+        self._youngest = youngest  # of the rows of sessions before
         self._whole_head = whole_head  # does the first context begin with the first row?
         self._repeats_only = repeats_only  # is every row behind a summary one of before?
         self._first: dict[int, int] = {}
@@ -303,23 +322,28 @@ class _Contexts:
         return start
 
     def _stop(self, summary: int, start: int, child: bool) -> int:
-        """Where the tail behind a summary ends. A row that comes twice begins the next context."""
+        """Where the tail behind a summary ends. A row that comes twice begins the next context, and so does one that
+        repeats another later than rows that were written with the summary, one soon after the other."""
         stop = summary + 1
-        written = self._written(summary, start)
+        written = latest = self._written(summary, start)
         inside = {(mark.key, mark.time) for mark in self._marks[start:stop]}
         for mark in self._marks[stop:]:
             is_older = self._whole_head and mark.is_before(written)
             is_with = mark.is_with(written) and not self._repeats_only
+            is_late = latest is not written and latest.is_long_before(mark)
             is_kept = is_with or is_older or self._is_carried(stop, written)
-            if (mark.key, mark.time) in inside or not (is_kept or (child and self._is_repeat(stop))):
+            is_repeat = child and self._is_repeat(stop) and not is_late
+            if (mark.key, mark.time) in inside or not (is_kept or is_repeat):
                 break
+            if latest.is_before(mark) and mark.is_with(latest):
+                latest = mark
             inside.add((mark.key, mark.time))
             stop += 1
         return stop
 
     def _written(self, summary: int, start: int) -> RowMark:
         """A row with the time at which a context was written: its summary, unless that was merged into an older row."""
-        before = self._marks[start - 1] if start else None
+        before = self._marks[start - 1] if start else self._youngest
         if before is None or not self._marks[summary].is_before(before):
             return self._marks[summary]
         behind = (mark for mark in self._marks[summary + 1 :] if before.is_before(mark))

@@ -410,6 +410,26 @@ def test_what_a_child_session_has_that_none_before_it_had_is_behind_the_compacti
     assert [(item.at, item.base) for item in session.compactions] == [(4, (Inserted(0), Span(2, 4)))]
 
 
+def test_a_message_that_a_child_session_has_further_back_is_the_one_of_before(database):
+    """0.19, run with `in_place: false`: the user's last message is put behind older answers."""
+    before = written("s1", 100, "u List", "a One", "a Two", "a Three")
+    child = written("s2", 200, f"u {MARK}", "a Two", "u List", "a Three") + written("s2", 300, "a Four")
+    (session,) = read_as(FORMAT, database(*before, *child, sessions=chained(3, 1), schema=22)).sessions
+    assert texts(session) == ["List", "One", "Two", "Three", "Four"]
+    assert session.compactions[0].base == (Inserted(0), Span(2, 3), Span(0, 1), Span(3, 4))
+
+
+def test_an_answer_like_an_earlier_one_is_new_if_it_is_later_than_the_child_sessions_first_messages(database):
+    """0.19, run with `in_place: false`; a summary merged into a kept answer has the answer's time."""
+    merged = "[PRIOR CONTEXT — for reference only]\nOne\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n" + MARK
+    before = written("s1", 100, "u List", "a One", "a Done", "u Go")
+    kept = [row("assistant", merged, 100.001), *written("s2", 200, "a Done", "u Go")]
+    child = [item | {"session_id": "s2"} for item in kept] + written("s2", 300, "a Done")
+    (session,) = read_as(FORMAT, database(*before, *child, sessions=chained(2, 1), schema=22)).sessions
+    assert texts(session) == ["List", "One", "Done", "Go", "Done"]
+    assert [(item.at, item.base) for item in session.compactions] == [(4, (Inserted(0), Span(2, 4)))]
+
+
 @pytest.mark.parametrize(("schema", "version"), [(11, "before 0.18"), (16, "before 0.18"), (17, "0.18"), (19, "0.18"), (22, "")])
 def test_the_schema_of_a_database_names_the_versions_of_the_agent(database, schema, version):
     assert read_as(FORMAT, database(row("user", "List", 1), schema=schema)).sessions[0].version == version
