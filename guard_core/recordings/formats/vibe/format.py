@@ -5,8 +5,8 @@ its last snapshot, and of the time before what the user saw (`journal`, `history
 lone chunk its messages. Compactions are declared, with their trigger; their summaries are in the file where a request
 shows them.
 The threshold is in the settings of the journal or, with the archive of the folder, of a generation's runtime state, the
-context window of the model nowhere. Logs before the store, to 2.18: `log`.
-Checked against files that 2.26.1, 3.0.2 and 3.0.3 wrote, with the requests they really sent.
+context window of the model nowhere. Logs before the store, to 2.25: `log`.
+Checked against files that 2.25.8, 2.26.1, 3.0.2 and 3.0.3 wrote, with the requests they really sent.
 """
 
 from __future__ import annotations

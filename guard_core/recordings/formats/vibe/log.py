@@ -1,8 +1,9 @@
 """Session logs of Mistral Vibe before 3.0: `messages.jsonl` with `meta.json` beside it, or both in one JSON object.
 
 A log holds the messages of one context and totals of tokens, no counts of calls. A compaction ends it: another log with
-a parent begins with the message that brings the user's messages and the summary. Until 2.0 both parts were one object.
-Source: vibe/core/session of https://github.com/mistralai/mistral-vibe at ac8f1a0 (2.18.4).
+a parent begins with the message that brings the user's messages and the summary. From 2.24 on the log is kept, and that
+message marked as a boundary, before which nothing is sent any more. Until 2.0 both parts were one object.
+Source: vibe/core/session of https://github.com/mistralai/mistral-vibe at ac8f1a0 (2.18.4); 2.24.5 and 2.25.8, run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Inserted
 
+BOUNDARY, COMPACTED = "context_boundary", "compaction"  # a key and its value: vibe/core/compaction/manager.py of 2.24.5
 PREFIX = "Another language model started"  # of summaries from 2.12 on, before the envelope; compact_summary_prefix.md
 OPENING = "<summary>"  # with which models open a summary unasked; before 2.18 nothing else marks it
 OUTLINE = ("1. User's Primary Goals and Intent", "7. Immediate Next Step")  # of summaries in 1.3.5, 2.9.6; compact.md
@@ -66,6 +68,9 @@ class LogReader:
         if begins and event.role is Role.SYSTEM:
             self.system = event.parts
             return
+        if fields.text(message, BOUNDARY) == COMPACTED:
+            self._boundary(event)
+            return
         if not self.log.calls and not self.log.compactions and _is_summary(event, first=begins):
             self._compaction(event)
             return
@@ -83,6 +88,16 @@ class LogReader:
         base = tuple(map(Inserted, range(len(messages))))
         self.log.compaction(
             RecordedCompaction(0, Evidence.MATCHED, "summary", base, messages, line=summary.line, note=LOST)
+        )
+
+    def _boundary(self, summary: Event) -> None:
+        """The message that a compaction put behind what it replaces."""
+        self.facts.compaction()
+        at = len(self.log.events)
+        note = "" if at else LOST
+        base, messages = (Inserted(0),), (summary,)
+        self.log.compaction(
+            RecordedCompaction(at, Evidence.DECLARED, "summary", base, messages, line=summary.line, note=note)
         )
 
     def session(self) -> Session:

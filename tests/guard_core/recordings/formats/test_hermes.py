@@ -430,7 +430,9 @@ def test_an_answer_like_an_earlier_one_is_new_if_it_is_later_than_the_child_sess
     assert [(item.at, item.base) for item in session.compactions] == [(4, (Inserted(0), Span(2, 4)))]
 
 
-@pytest.mark.parametrize(("schema", "version"), [(11, "before 0.18"), (16, "before 0.18"), (17, "0.18"), (19, "0.18"), (22, "")])
+@pytest.mark.parametrize(
+    ("schema", "version"), [(11, "before 0.18"), (16, "before 0.18"), (17, "0.18"), (19, "0.18"), (22, "")]
+)
 def test_the_schema_of_a_database_names_the_versions_of_the_agent(database, schema, version):
     assert read_as(FORMAT, database(row("user", "List", 1), schema=schema)).sessions[0].version == version
 

@@ -12,6 +12,7 @@ from guard_core.events import Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings import first_look, read
 from guard_core.recordings.formats.vibe.format import FORMAT
 from guard_core.rules import explain
+from guard_core.sessions import Evidence
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import check_hostile, check_session, lines, read_as, spoiled, texts
 from tests.recordings.seeds import archive
@@ -446,6 +447,28 @@ def test_a_log_that_begins_with_the_users_kept_messages_begins_with_their_summar
     assert (compaction.at, compaction.base) == (0, (Inserted(0), Inserted(1), Inserted(2)))
     assert [event.parts[0].text for event in compaction.messages] == ["Read", "Go", summary["content"]]
     assert (texts(session), [call.at for call in session.calls]) == (["Done", "On"], [0])
+
+
+def test_a_boundary_in_a_log_is_a_compaction_behind_which_nothing_of_before_is_sent():
+    """2.24.5 and 2.25.8, run: the log is kept, not begun anew."""
+    boundary = {"injected": True, "context_boundary": "compaction"}
+    first = old("user", f"{HEAD_WORDS}Go{END_WORDS.format('one')}", **boundary)
+    second = old("user", f"{HEAD_WORDS}Go{END_WORDS.format('two')}", **boundary)
+    log = [old("user", "Go"), old("assistant", "Read"), first, old("assistant", "Seen"), second, old("assistant", "Done")]
+    recording = read(lines(*log))
+    (session,) = recording.sessions
+    assert texts(session) == ["Go", "Read", "Seen", "Done"]
+    found = [(item.at, item.base, item.evidence, item.note) for item in session.compactions]
+    assert found == [(2, (Inserted(0),), Evidence.DECLARED, ""), (3, (Inserted(0),), Evidence.DECLARED, "")]
+    assert [item.messages[0].parts[0].text for item in session.compactions] == [first["content"], second["content"]]
+    assert recording.facts.compactions == 2
+
+
+def test_a_log_that_begins_with_a_boundary_lacks_what_was_before_it():
+    first = old("user", END_WORDS.format("one"), injected=True, context_boundary="compaction")
+    (session,) = read(lines(first, old("assistant", "Done"))).sessions
+    assert [(item.at, item.evidence) for item in session.compactions] == [(0, Evidence.DECLARED)]
+    assert "in the log before this one" in session.compactions[0].note
 
 
 def test_the_first_logs_were_one_object():
