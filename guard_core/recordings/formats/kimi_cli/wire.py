@@ -22,8 +22,9 @@ from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.sessions import ModelCall
 
 UNNUMBERED = "1.0"  # ours: of a file that begins without the line that names a protocol, as those of 0.77
-# What every version from 1.6 on names in a file that was there before its first line, as a sub-agent's is:
-# WIRE_PROTOCOL_LEGACY_VERSION of wire/protocol.py, 1.6 to 1.46.
+# The protocol of 0.88, and what every version from then on names in a file that was there before its first line, as a
+# sub-agent's is: WIRE_PROTOCOL_LEGACY_VERSION of wire/protocol.py, 0.88 to 1.51. Sub-agents have files of their own
+# from 1.25 on, whose statuses name the window; those of 0.88 do not (wire/types.py).
 LEGACY = "1.1"
 
 
@@ -65,7 +66,7 @@ def key_of(answer: Event) -> object:
 @dataclass
 class Wire:
     """One file: its entries in order, what else it says, and the calls of sub-agents. `protocol` is "" where it names
-    none, or one of several versions."""
+    none, or perhaps one of another version."""
 
     entries: list[Entry] = field(default_factory=list)
     protocol: str = ""
@@ -135,8 +136,7 @@ class _WireReader:
 
     def _header(self, record: JSON) -> None:
         if fields.text(record, "type") == "metadata":
-            protocol = fields.text(record, "protocol_version")[:20]
-            self.wire.protocol = "" if protocol == LEGACY else protocol
+            self.wire.protocol = fields.text(record, "protocol_version")[:20]
         else:
             self.notes.skip("line without a message")
 
@@ -239,6 +239,9 @@ class _WireReader:
         """The file ends, perhaps in the middle of a step."""
         self._finish_step()
         self.wire.failed += self.begun is not None
+        has_old_status = not self.wire.window and any(step.call.prompt_tokens for _, step in self.wire.steps)
+        if self.wire.protocol == LEGACY and not has_old_status:
+            self.wire.protocol = ""
 
 
 _HANDLERS = {

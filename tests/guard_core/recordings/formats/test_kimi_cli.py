@@ -426,6 +426,16 @@ def test_a_wire_that_begins_with_a_turn_is_older_than_any_protocol(records, prof
     assert explain(session_of(*records)).rule.profile == profile
 
 
+def test_a_wire_of_the_first_protocol_names_no_window():
+    """0.88, run; later versions name the same protocol in files of sub-agents."""
+    header = {**HEADER, "protocol_version": "1.1"}
+    records = json.loads(json.dumps(WIRE[1:]).replace('"max_context_tokens": 262144, ', ""))
+    session = session_of(header, *records)
+    rule = explain(session, typed={"window": "128000"}).rule
+    assert (session.version, rule.profile, rule.counter, rule.threshold) == ("wire 1.1", "before-1.17", "total", 78_000)
+    assert session_of(header, *WIRE[1:]).version == ""
+
+
 def test_a_compaction_at_its_threshold_agrees():
     """212,137 + 7 tokens and 424 characters of the result: 212,250."""
     explanation = explain(joined(WHOLE)[0])

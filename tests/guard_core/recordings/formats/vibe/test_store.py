@@ -454,7 +454,14 @@ def test_a_boundary_in_a_log_is_a_compaction_behind_which_nothing_of_before_is_s
     boundary = {"injected": True, "context_boundary": "compaction"}
     first = old("user", f"{HEAD_WORDS}Go{END_WORDS.format('one')}", **boundary)
     second = old("user", f"{HEAD_WORDS}Go{END_WORDS.format('two')}", **boundary)
-    log = [old("user", "Go"), old("assistant", "Read"), first, old("assistant", "Seen"), second, old("assistant", "Done")]
+    log = [
+        old("user", "Go"),
+        old("assistant", "Read"),
+        first,
+        old("assistant", "Seen"),
+        second,
+        old("assistant", "Done"),
+    ]
     recording = read(lines(*log))
     (session,) = recording.sessions
     assert texts(session) == ["Go", "Read", "Seen", "Done"]
