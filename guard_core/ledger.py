@@ -331,7 +331,7 @@ class Ledger:
         return ledger
 
     def form(self, name: str) -> Form:
-        """A form by its name."""
+        """The form of a name: one of this ledger's own, else one that is registered. Raises GuardError."""
         return self._forms.get(name) or get_form(name)
 
     @cached_property

@@ -70,11 +70,11 @@ class Heuristic:
         return self.fixed + int(self.prefix[at])
 
     def request(self, view: View) -> int:
-        """A request with this view."""
+        """Heuristic tokens of a request: those of system prompt and tools, and of the contents of its view."""
         return self.fixed + self.contents(view)
 
     def contents(self, view: View) -> int:
-        """The contents alone."""
+        """Heuristic tokens of the contents of a view alone."""
         if len(view) < SHORT:
             return sum(map(self.segment, view))
         return sums_of(self.ledger, self.names, self.segment).total(view)

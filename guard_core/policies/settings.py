@@ -62,7 +62,7 @@ class Setting(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.short or self.name
 
     def default_in(self, profile: str) -> Value:
-        """The default of a profile."""
+        """The default in a profile: `default` where it has none of its own."""
         return self.profiles.get(profile, self.default)
 
     @property

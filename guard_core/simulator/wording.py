@@ -44,7 +44,7 @@ class Dice:
         return low + self.below(high - low + 1)
 
     def pick(self, choices: Sequence[T]) -> T:
-        """One of the choices."""
+        """One of the choices, each as likely as the others."""
         return choices[self.below(len(choices))]
 
     def hexadecimal(self, digits: int) -> str:

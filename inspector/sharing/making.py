@@ -190,7 +190,7 @@ def keep(share: Share, kept: tuple[str, ...]) -> bool:
 
 
 def page_of(report: Report | TableReport) -> str:
-    """The page of a report."""
+    """A report as HTML."""
     return tables_page(report) if isinstance(report, TableReport) else page(report)
 
 

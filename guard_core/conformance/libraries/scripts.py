@@ -81,7 +81,7 @@ def _arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class ScriptedConversation(msgspec.Struct, frozen=True, dict=True):
-    """A scripted conversation."""
+    """Messages that every run of a library is given, one after the other."""
 
     name: str
     messages: tuple[ScriptedMessage, ...]

@@ -100,7 +100,7 @@ class MessageColumns:
 
 
 def list_messages(ledger: Ledger, view: View) -> MessageColumns:
-    """The messages of a view."""
+    """The messages of a view as columns, one entry for each message."""
     firsts, sizes = [], []
     written: list[tuple[int, int]] = []  # segments that are inserted messages, and their flags
     for place, segment in enumerate(view):

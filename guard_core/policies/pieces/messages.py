@@ -38,7 +38,7 @@ class ListMessage(NamedTuple):
 
 
 def messages_of(view: View) -> list[ListMessage]:
-    """The messages of a view."""
+    """A view as a list with one entry for each message."""
     messages: list[ListMessage] = []
     for segment in view:
         if isinstance(segment, Span):
@@ -150,7 +150,7 @@ def roles_of(ledger: Ledger) -> Ints:
 
 
 def role_of(ledger: Ledger, message: ListMessage) -> int:
-    """The role of one message."""
+    """USER, ASSISTANT, TOOL (an event with tool results) or SYSTEM_ROLE."""
     event, _, inserted = message
     return role_numbers(ledger)[event] if inserted is None else ROLE_OF[inserted.role]
 
@@ -219,7 +219,7 @@ class MessageCosts:
         return self.events(ledger, ledger.parts_in(form))
 
     def message(self, ledger: Ledger, message: ListMessage) -> int:
-        """One message."""
+        """What a message costs in its form."""
         if message.inserted is not None:
             return self.inserted(message.inserted)
         prefix = self.prefix(ledger, message.form)

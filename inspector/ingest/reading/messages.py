@@ -16,7 +16,7 @@ from inspector.project.pipes import read_frame, write_frame
 
 
 class ReaderMessage(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """One message of a reader."""
+    """What a process that reads a file sends through its pipe: one of the classes below."""
 
 
 class ReadingProgress(ReaderMessage, frozen=True):

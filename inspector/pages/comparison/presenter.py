@@ -231,7 +231,7 @@ def view_of(name: str, order: Order) -> str:
 
 
 def columns(view: str) -> list[PolicyColumn]:
-    """The columns of a view."""
+    """The columns of one of VIEWS, in its order."""
     return [BY_KEY[key] for key in VIEWS[view][1]]
 
 

@@ -109,7 +109,7 @@ def all_profiles() -> tuple[str, ...]:
 
 
 def make_policy(guard: PolicyChoice) -> Policy:
-    """The policy of a guard."""
+    """A policy with the defaults of the chosen profile."""
     return get_policy(guard.policy, **({"profile": guard.profile} if guard.profile else {}))
 
 

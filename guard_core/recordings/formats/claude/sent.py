@@ -26,7 +26,7 @@ LOOKED_BACK = 64  # ours: events in which an answer that was kept is looked for;
 
 
 class GrowingLog(Protocol):
-    """The log that grows."""
+    """What of a transcript's log is needed to put sent messages into it while it is read."""
 
     builder: SessionBuilder
     lines: ClaudeLines

@@ -62,7 +62,7 @@ def with_changed_results(
 
 
 def first_messages(view: View, count: int) -> View:
-    """The first messages of a view."""
+    """A view of the first `count` messages of a view; all of it where it has fewer."""
     segments: list[Segment] = []
     for segment in view:
         size = segment.stop - segment.start if isinstance(segment, Span) else 1
