@@ -40,6 +40,7 @@ def measure(server: Running, steps: int, lines: int, times: int) -> None:
     for first in range(0, len(every), BATCH):
         agent.post(connection, first, every[first : first + BATCH])
     _wait_until_idle(server)
+    connection.close()  # the server has ended it by now; the next request opens another
     before, answers = spent(server), []
     for number in range(times):
         begun = time.monotonic()
