@@ -136,7 +136,7 @@ def _text(rows: Sequence[TriggerRow], changes: ThresholdChanges, calls: Mapping[
     if changes.changes:
         lines += ["", "change points:"]
         lines += [
-            f"  {_series(change.key.agent, change.key.model)}: {plain(change_words(change, name))}"
+            f"  {plain(f'{change.key.agent} {change.key.model}'.strip())[:80]}: {plain(change_words(change, name))}"
             for change in changes.changes
         ]
     if changes.inconsistent:
@@ -174,7 +174,3 @@ def _details(row: TriggerRow, name: Namer) -> Iterator[str]:
         yield f"after a refused request: {refused:,}"
     if near := len(row.forced) - refused:
         yield f"at 90 % of the window or more: {near:,}"
-
-
-def _series(agent: str, model: str) -> str:
-    return plain(" ".join(filter(None, (agent, model))))[:80]

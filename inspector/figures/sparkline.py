@@ -79,7 +79,7 @@ def sparkline(shown: Trend, width: int = 168, height: int = 40) -> Sparkline:
     def y(value: float) -> str:
         return f"{height - 1 - (height - 2) * value / top:.1f}"
 
-    xs = [_number(_x(index, len(shown.tokens), width)) for index in range(len(shown.tokens))]
+    xs = [f"{_x(index, len(shown.tokens), width):.1f}" for index in range(len(shown.tokens))]
     points = [f"{x},{y(value)}" for x, value in zip(xs, shown.tokens, strict=True)]
     foot = height - 1
     return Sparkline(
@@ -109,7 +109,3 @@ def words(shown: Trend, steps: int, peak: int, compactions: Sequence[int]) -> st
 
 def _x(index: int, count: int, width: int) -> float:
     return width / 2 if count == 1 else 1 + (width - 2) * index / (count - 1)
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}"

@@ -127,7 +127,7 @@ def _choices(first: CompactionSide, sides: Sequence[CompactionSide]) -> list[dic
     elsewhere = [
         {
             "value": _value(first, side),
-            "title": f"{side.name} of {'another session' if _is_elsewhere(first, side) else 'other settings'}",
+            "title": f"{side.name} of {'other settings' if side.page.row == first.page.row else 'another session'}",
         }
         for side in sides
         if side.page is not first.page
@@ -137,10 +137,6 @@ def _choices(first: CompactionSide, sides: Sequence[CompactionSide]) -> list[dic
         {"letter": letter, "options": [*options, *elsewhere], "chosen": chosen[place] if place < len(chosen) else ""}
         for place, letter in enumerate("BCD")
     ]
-
-
-def _is_elsewhere(first: CompactionSide, side: CompactionSide) -> bool:
-    return side.page.row.pk != first.page.row.pk
 
 
 def _value(first: CompactionSide, side: CompactionSide) -> str:

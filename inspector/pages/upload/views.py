@@ -38,7 +38,7 @@ def upload(request: HttpRequest, wait: Wait = settled) -> HttpResponse:
     """
     lenient = request.POST.get("mode") == "lenient"
     try:
-        window = _window(request.POST.get("window", ""))
+        window = parse_window(typed) if (typed := request.POST.get("window", "")).strip() else None
     except GuardError as error:
         return _refused(request, error)
     outcomes, refused = _outcomes(request, strict=not lenient, window=window)
@@ -140,10 +140,6 @@ def _received(item: UploadItem) -> Received:
             received.drop()
             raise
     return received
-
-
-def _window(text: str) -> int | None:
-    return parse_window(text) if text.strip() else None
 
 
 def _refused(request: HttpRequest, error: GuardError) -> HttpResponse:
