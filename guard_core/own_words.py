@@ -1,5 +1,5 @@
-"""What a user typed of a message: without what an editor or an agent put around it in the same message, and without the
-documents in it that are marked as such."""
+"""What a user typed of a message: without what an editor or an agent put around it in the same message; and of what was
+typed the user's own words: without the documents in it."""
 
 from __future__ import annotations
 
@@ -61,6 +61,14 @@ def typed_text(text: str) -> str:
         stop = begun
     typed = text if (start, stop) == (0, len(text)) else text[start:stop].strip()
     return _behind_documents(typed)
+
+
+def own_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts of a user's message as typed, without the documents in their texts."""
+    return tuple(
+        msgspec.structs.replace(part, text=without_documents(part.text)) if isinstance(part, TextPart) else part
+        for part in typed_parts(parts)
+    )
 
 
 def without_documents(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from guard_core.checker.plain_words import is_closed, is_long, plainly_lifts, typed
+from guard_core.checker.plain_words import is_closed, is_long, own_words, plainly_lifts, typed
 from guard_core.checker.restating import (
     MARKS,
     SHORTEST_QUOTE,
@@ -20,7 +20,6 @@ from guard_core.checker.restating import (
     states_rules_alone,
     tells,
     weight,
-    without_narration,
 )
 from guard_core.checker.shared import (
     cannot_be_read,
@@ -376,9 +375,7 @@ def _sentences_of(story: Story, message: int) -> list[str]:
     """The sentences of what a person wrote, or typed as a command."""
     written = [text for one in typed(story.session.events[message]) if (text := one.strip())]
     asked = written[0] if written else ""
-    return [
-        " ".join(one.split()) for one in split_sentences(" ".join(TYPED.findall(asked)) or without_narration(asked))
-    ]
+    return [" ".join(one.split()) for one in split_sentences(" ".join(TYPED.findall(asked)) or own_words(asked))]
 
 
 def rules_of(story: Story, message: int) -> list[str]:

@@ -8,7 +8,6 @@ from guard_core.checker.plain_words import own_words, plainly_lacks, plainly_say
 from guard_core.checker.story import Story, own_texts
 from guard_core.events import part_text
 from guard_core.facts.instructions import (
-    REQUEST,
     RULE,
     directs,
     kind_of,
@@ -42,25 +41,7 @@ _CLAUSES = re.compile(
 )
 _CLAUSE_CHARS, _SHOWN_CHARS, _FIRST_WIDE, SHORTEST_QUOTE = 24, 48, 0x3000, 12
 _RESTATED = 0.55  # of the words of each of its sentences in a summary that says a request in other words
-_MOST_NARRATED = 20
-_CODE = re.compile(
-    r"^[ \t]*```[ \t]*(?!(?:md|markdown|text|txt|plain|plaintext)\b)[\w+#.-]+[^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)",
-    re.MULTILINE | re.DOTALL | re.IGNORECASE,
-)  # that is fenced as of a language
 TYPED = re.compile(r"<command-(?:name|args)>(.*?)</command-(?:name|args)>")
-
-
-def without_narration(text: str) -> str:
-    """What a person wrote without what is quoted in it; where more than some sentences of the rest neither ask nor
-    state a rule, its first paragraph and the last one that asks."""
-    own = own_words(text)
-    lines = split_sentences(_CODE.sub("\n", own))
-    if sum(line.strip() != "" and kind_of(line, of_user=True) == "" for line in lines) <= _MOST_NARRATED:
-        return own
-    first, *others = filter(str.strip, re.split(r"\n[ \t]*\n", own))
-    last = others[-1] if others else ""
-    is_asking = any(kind_of(line, of_user=True) == REQUEST for line in split_sentences(_CODE.sub("\n", last)))
-    return f"{first}\n\n{last}" if is_asking else first
 
 
 def rule_in(sentence: str) -> str:
@@ -87,7 +68,7 @@ def states_rules_alone(sentence: str) -> bool:
 
 def parted(story: Story, message: int) -> tuple[list[str], list[str]]:
     """The clauses of a message that state rules, and the others; where all do, these are what was asked for."""
-    text = "\n".join(map(without_narration, typed(story.session.events[message])))
+    text = "\n".join(map(own_words, typed(story.session.events[message])))
     clauses = [" ".join(clause.split()).strip("\"'") for clause in _CLAUSES.split(text)]
     clauses = [clause for clause in clauses if weight(clause) >= SHORTEST_QUOTE]
     rules = [clause for clause in clauses if kind_of(clause) == RULE]
@@ -108,7 +89,7 @@ def repeats(story: Story, index: int, words: str) -> bool:
 def restates(story: Story, index: int, message: int) -> bool:
     """Does it say what a message says in other words, sentence by sentence, as far as sentences are long enough."""
     asked = next(text for one in typed(story.session.events[message]) if (text := one.strip()))
-    asked = " ".join(TYPED.findall(asked)) or without_narration(asked)
+    asked = " ".join(TYPED.findall(asked)) or own_words(asked)
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.recorded(index))]
     sentences = split_sentences(asked)
     sentences = [

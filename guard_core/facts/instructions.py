@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice
-
-import msgspec
 
 from guard_core.events import Event, Part, TextPart
 from guard_core.facts import wordings
 from guard_core.facts.reports import reports
 from guard_core.facts.texts import content_words, has_unspaced, split_sentences
-from guard_core.own_words import typed_parts, without_documents
+from guard_core.own_words import own_parts
 
 RULE, REQUEST = "rule", "request"
 LEAST_WORDS = 2  # content words of an instruction: "do it" says nothing by itself; a pair of ideographs is a word
 LONGEST_RULE = 400  # characters of a sentence that is looked at; longer ones are data
 MOST_RULE_CHARS = 200_000  # of one message that are looked at
-MOST_TOLD = 20  # ours: sentences that ask for nothing and state no rule; a message with more has a document in it
 # A sentence states a rule if it has one of these words: ours. It finds rules that are worded as rules, and no others:
 # what things require, "these boards require a query", says how they are.
 _ENGLISH_RULE = re.compile(
@@ -141,7 +137,6 @@ _PROGRAM = re.compile(
     r"^[ \t]*```[ \t]*(?!(?:md|markdown|text|txt|plain|plaintext)\b)[\w+#.-]+[^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _TAG = re.compile(
     r",\s*(?:ok|okay|right|alright|please|yes|no|clear|understood|agreed|got it|will you|would you)\s*[?？]+$",
     re.IGNORECASE,
@@ -154,31 +149,6 @@ def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, TextPart):
             yield from split_sentences(_PROGRAM.sub("\n", part.text[:MOST_RULE_CHARS]))
-
-
-def own_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts of a user's message with the user's `own_text` alone."""
-    return tuple(
-        msgspec.structs.replace(part, text=own_text(part.text)) if isinstance(part, TextPart) else part
-        for part in typed_parts(parts)
-    )
-
-
-def own_text(typed: str) -> str:
-    """What a user typed without the documents in it. Where it has more than MOST_TOLD sentences that ask for nothing
-    and state no rule, most of it is one that no mark shows: then the first paragraph, and the last if that asks for
-    something."""
-    text = without_documents(typed)
-    told = (one for one in sentences((TextPart(text),)) if one.strip() and not kind_of(one, of_user=True))
-    if next(islice(told, MOST_TOLD, None), None) is None:
-        return text
-    paragraphs = [one for one in _BLANK_LINE.split(text) if one.strip()]
-    asking = [one for one in paragraphs[1:][-1:] if any(map(_is_request, sentences((TextPart(one),))))]
-    return "\n\n".join([*paragraphs[:1], *asking])
-
-
-def _is_request(sentence: str) -> bool:
-    return kind_of(sentence, of_user=True) == REQUEST
 
 
 def kind_of(sentence: str, *, of_user: bool = False) -> str:

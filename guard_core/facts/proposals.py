@@ -10,13 +10,13 @@ import numpy as np
 
 from guard_core.costs import HAS_RESULT, SYSTEM, USER
 from guard_core.events import Event, TextPart
-from guard_core.facts.instructions import MOST_RULE_CHARS, RULE, kind_of, own_parts, says_something, sentences
+from guard_core.facts.instructions import MOST_RULE_CHARS, RULE, kind_of, says_something, sentences
 from guard_core.facts.lanes import Snippet
 from guard_core.facts.todos import Todos, todo_events
 from guard_core.facts.withdrawals import taken_back
 from guard_core.findings.presence import SHORTEST
 from guard_core.ledger import Ints, Ledger
-from guard_core.own_words import typed_parts
+from guard_core.own_words import own_parts, typed_parts
 from guard_core.quoting import normalised, width
 from guard_core.sessions import Session
 

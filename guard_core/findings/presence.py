@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guard_core.compaction_bases import CompactionBase
 from guard_core.counts import CountedCompaction, counted_compactions
 from guard_core.events import Event, TextPart, part_text
-from guard_core.facts.instructions import REQUEST, RULE, directs, kind_of, own_text, says_something, sentences
+from guard_core.facts.instructions import REQUEST, RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.lifting import permits
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
 from guard_core.facts.todos import OpenTodo, all_todo_events, open_at
@@ -26,7 +26,7 @@ from guard_core.facts.withdrawals import only_lifts, takes_back, withdraws
 from guard_core.findings.first_words import MARKUP, first_words, unquoted
 from guard_core.findings.tasks import continued_tasks, may_be_no_request, task_column
 from guard_core.ledger import Ints, Ledger
-from guard_core.own_words import typed_parts
+from guard_core.own_words import typed_parts, without_documents
 from guard_core.quoting import asserts, letters_of, may_say, readings, runs_of, says, width
 from guard_core.sessions import Session
 from guard_core.views import JOINED, Rewritten, Segment, Span, View
@@ -517,7 +517,7 @@ def _own_text(event: Event) -> str:
     """A user's own words as they were set: the first part that has text, without documents in it; of a command of
     Claude Code what was typed."""
     text = next((text for part in typed_parts(event.parts) if (text := part_text(part).strip())), "")
-    return first_words(event) if text.startswith(MARKUP) else own_text(text)
+    return first_words(event) if text.startswith(MARKUP) else without_documents(text)
 
 
 def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]) -> tuple[tuple[int, str], ...]:

@@ -1112,7 +1112,6 @@ DOCUMENT = "Cells must be cooled before use.\nNever open the case of the convert
         f"<file_content path='manual.md'>\n{DOCUMENT}\n</file_content>\n{ASK}",
         f'{ASK} Here it is: """\n{DOCUMENT}\n"""',
         "\n".join(["> " + line for line in DOCUMENT.split("\n")] + ["", ASK]),
-        f"{ASK}\n\n{DOCUMENT}{' The converter has been built for years.' * 21}",
     ],
 )
 def test_a_sentence_of_a_document_in_a_message_is_no_rule_of_its_user(asked):
@@ -1129,13 +1128,6 @@ def test_rules_in_a_tag_for_what_is_asked_are_those_of_the_user():
     rule = "Never open the folder of the converter."
     built = editor_talk(f"{ASK}\n<coding-rules>\n{rule}\n</coding-rules>")
     assert [one.text for one in instructions(built, [(0, built.events[0])]) if one.kind == "rule"] == [rule]
-
-
-def test_rules_around_an_unmarked_document_are_those_of_the_user():
-    told = "The converter has been built for years. " * 21
-    typed = f"Never open legacy.py.\n\n{told}Never open the case.\n\nDescribe it. Never be longer than a page."
-    rules = [one.text for one in instructions(talk(), [(0, user(typed))]) if one.kind == "rule"]
-    assert rules == ["Never open legacy.py.", "Never be longer than a page."]
 
 
 def test_what_is_no_document_is_own_words():
