@@ -30,8 +30,8 @@ _QUOTES = '"""'
 # Tags with one of these words in their name have what is asked for, and no document. Ours.
 _ASKING = frozenset(
     """
-    ask command constraint feedback format goal guideline instruction message objective policy prompt query
-    question request requirement role rule step style system task todo user
+    ask command constraint convention feedback format goal guideline important instruction memory message note
+    objective policy preference prompt query question request requirement role rule step style system task todo user
     """.split()  # noqa: SIM905
 )
 
