@@ -38,6 +38,9 @@ from guard_core.views import Inserted, Rewritten, Segment, Span
 
 # Rows of one context that have no time of their own are a microsecond apart; a model's answer takes longer than this.
 AT_ONCE = 0.01  # seconds
+# Rows of a context that are written one by one follow each other faster, and answers of a model do not (0.17, run: 30
+# milliseconds at most between the former).
+ANSWER_TAKES = 0.1  # seconds, at least
 REMOVED = TextPart("(tool call removed)")  # of an answer without words: `_sanitize_tool_pairs`, 0.18.2 and 0.19.0
 # Sent as the result of a call that has none: `sanitize_api_messages`, 0.13.0 (run_agent.py) to 0.19.0.
 UNAVAILABLE = "[Result unavailable — see context summary above]"
@@ -51,6 +54,7 @@ class RowMark(NamedTuple):
     time: float | None
     is_summary: bool
     compacted: bool
+    has_ids: bool  # of calls, so that no other row has its key
 
     def is_with(self, other: RowMark) -> bool:
         """Were both written at one go?"""
@@ -59,9 +63,9 @@ class RowMark(NamedTuple):
     def is_before(self, other: RowMark) -> bool:
         return self.time is not None and other.time is not None and self.time < other.time
 
-    def is_long_before(self, other: RowMark) -> bool:
-        """Was the other written later, and not at one go?"""
-        return self.is_before(other) and not self.is_with(other)
+    def is_answered_by(self, other: RowMark) -> bool:
+        """Was the other written so much later that a model may have answered in between?"""
+        return self.time is not None and other.time is not None and other.time - self.time > ANSWER_TAKES
 
 
 def _mark(row: JSON, event: Event) -> RowMark:
@@ -70,7 +74,8 @@ def _mark(row: JSON, event: Event) -> RowMark:
     summary = is_summary(event)  # perhaps merged into a row with calls, which was written before without it
     by_calls = any([*called, *answered]) and not summary
     words: object = (*called, *answered) if by_calls else fields.plain_text(row.get("content")).strip()
-    return RowMark(hash((fields.text(row, "role"), words)), event.timestamp, summary, flag(row, "compacted"))
+    key = hash((fields.text(row, "role"), words))
+    return RowMark(key, event.timestamp, summary, flag(row, "compacted"), by_calls)
 
 
 def _was_taken_back(row: JSON) -> bool:
@@ -322,20 +327,20 @@ class _Contexts:
         return start
 
     def _stop(self, summary: int, start: int, child: bool) -> int:
-        """Where the tail behind a summary ends. A row that comes twice begins the next context, and so does one that
-        repeats another later than rows that were written with the summary, one soon after the other."""
+        """Where the tail behind a summary ends. A row that comes twice begins the next context; words that were said
+        before are new ones where they come later than the rows that were written with the summary."""
         stop = summary + 1
         written = latest = self._written(summary, start)
         inside = {(mark.key, mark.time) for mark in self._marks[start:stop]}
         for mark in self._marks[stop:]:
             is_older = self._whole_head and mark.is_before(written)
             is_with = mark.is_with(written) and not self._repeats_only
-            is_late = latest is not written and latest.is_long_before(mark)
+            is_late = latest is not written and not mark.has_ids and latest.is_answered_by(mark)
             is_kept = is_with or is_older or self._is_carried(stop, written)
             is_repeat = child and self._is_repeat(stop) and not is_late
             if (mark.key, mark.time) in inside or not (is_kept or is_repeat):
                 break
-            if latest.is_before(mark) and mark.is_with(latest):
+            if latest.is_before(mark) and not latest.is_answered_by(mark):
                 latest = mark
             inside.add((mark.key, mark.time))
             stop += 1

@@ -419,6 +419,17 @@ def test_a_message_that_a_child_session_has_further_back_is_the_one_of_before(da
     assert session.compactions[0].base == (Inserted(0), Span(2, 3), Span(0, 1), Span(3, 4))
 
 
+def test_copies_in_a_child_session_that_are_written_one_by_one_are_no_new_messages(database):
+    """0.17, run: up to 30 milliseconds lie between two of them."""
+    before = written("s1", 100, "u List", "a One", "u Go", "a Two", "a Three")
+    copies = [f"u {MARK}", "u List", "a One", "u Go", "a Two", "a Three"]
+    child = [item | {"timestamp": 200 + number * 0.03} for number, item in enumerate(written("s2", 200, *copies))]
+    after = written("s2", 300, "a Four")
+    (session,) = read_as(FORMAT, database(*before, *child, *after, sessions=chained(3, 1), schema=16)).sessions
+    assert texts(session) == ["List", "One", "Go", "Two", "Three", "Four"]
+    assert [(item.at, item.base) for item in session.compactions] == [(5, (Inserted(0), Span(0, 5)))]
+
+
 def test_an_answer_like_an_earlier_one_is_new_if_it_is_later_than_the_child_sessions_first_messages(database):
     """0.19, run with `in_place: false`; a summary merged into a kept answer has the answer's time."""
     merged = "[PRIOR CONTEXT — for reference only]\nOne\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n" + MARK
