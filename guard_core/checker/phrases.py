@@ -204,8 +204,8 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "{missing} of {calls} answered call(s)",
         "usage: step {step:place}",
         "The first is step {step:place}",
-        "{total} prompt tokens over all calls",
-        "{total} prompt tokens over {total_calls} call(s), {average} on average",
+        "{total} prompt token(s) over all calls",
+        "{total} prompt token(s) over {total_calls} call(s), {average} on average",
         "than the {calls} here, a request had {each} on average",
     ),
     "never_paid": (

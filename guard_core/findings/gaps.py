@@ -49,7 +49,7 @@ def unreported(case: Case) -> list[Finding]:
     if case.facts.is_uncounted and (total := session.prompt_tokens_total):
         sentence += f" Only totals are recorded: {totals_words(session)}."
         numbers["total"] = total
-        if session.mean_prompt_tokens:
+        if session.mean_prompt_tokens is not None:  # 0 where there are more calls than tokens
             numbers |= {"total_calls": session.total_calls or 0, "average": session.mean_prompt_tokens}
         else:
             numbers["each"] = (total + answered // 2) // answered

@@ -55,12 +55,10 @@ def window_assumptions(window: WindowJudgement) -> tuple[str, ...]:
 
 def totals_words(session: Session) -> str:
     """What the provider counted over all calls of a session, where only that is recorded."""
+    total = counted(session.prompt_tokens_total or 0, "prompt token")
     if not session.total_calls:
-        return f"{session.prompt_tokens_total:,} prompt tokens over all calls, whose number is not recorded"
-    return (
-        f"{session.prompt_tokens_total:,} prompt tokens over {counted(session.total_calls or 0, 'call')}, "
-        f"{session.mean_prompt_tokens:,} on average"
-    )
+        return f"{total} over all calls, whose number is not recorded"
+    return f"{total} over {counted(session.total_calls, 'call')}, {session.mean_prompt_tokens:,} on average"
 
 
 def off_words(errors: Errors) -> str:

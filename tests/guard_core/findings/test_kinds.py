@@ -1184,6 +1184,12 @@ def test_a_sum_over_calls_that_are_not_counted_is_no_health():
     assert by_kind["no_usage"].numbers == {"missing": 2, "calls": 2, "total": 90_001, "each": 45_001}
 
 
+def test_an_average_of_less_than_a_token_is_said_as_one():
+    _, by_kind, _ = confirmed(chat(None, None, prompt_tokens_total=1, total_calls=3))
+    assert by_kind["no_usage"].numbers == {"missing": 2, "calls": 2, "total": 1, "total_calls": 3, "average": 0}
+    assert by_kind["no_usage"].sentence.endswith(" 1 prompt token over 3 calls, 0 on average.")
+
+
 @pytest.mark.parametrize(
     ("left", "words"),
     [
