@@ -208,9 +208,11 @@ def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -
     """What differs between two messages.
 
     A rewritten message whose marker is gone is an inserted one in the files, so that one of the two may be inserted.
-    Messages with the same role, text and calls cannot be told apart, whatever they are named.
+    Messages with the same role, text and calls cannot be told apart, whatever they are named: libraries that ignore
+    pictures do not even keep those.
     """
-    if theirs.is_verbatim and ours.is_verbatim and events[theirs.index] == events[ours.index]:
+    are_verbatim = theirs.is_verbatim and ours.is_verbatim
+    if are_verbatim and (theirs.index == ours.index or _named(events[theirs.index]) == _named(events[ours.index])):
         return None
     if theirs.index >= 0 and ours.index >= 0 and not _are_alike(_facts(theirs, events), _facts(ours, events)):
         if theirs.index != ours.index:
@@ -218,6 +220,12 @@ def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -
         if theirs.is_verbatim or ours.is_verbatim:
             return ViewMismatch("whether it is rewritten", str(theirs), str(ours))
     return _fact_difference(_facts(theirs, events), _facts(ours, events))
+
+
+def _named(message: Event) -> tuple[Any, ...]:
+    """What the files know a message by that is verbatim."""
+    facts = facts_of(message)
+    return facts["role"], facts["text"], facts["calls"]
 
 
 def _facts(shown: Shown, events: tuple[Event, ...]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from guard_core.conformance import check_file
 from guard_core.conformance.libraries.judge import policy_of
 from guard_core.conformance.libraries.views import Shown, difference, facts_of
 from guard_core.errors import SettingError
-from guard_core.events import Event, Role, ToolResultPart
+from guard_core.events import Event, MediaPart, Role, TextPart, ToolResultPart
 from guard_core.policies import POLICIES
 
 CONVERSATION = {
@@ -79,6 +79,13 @@ def test_messages_that_cannot_be_told_apart_are_the_same_by_any_name():
     assert difference([Shown(1)], [Shown(2)], events).what == "message 0 of the view, which message"
     sizes = {name: value for name, value in emptied.items() if name not in ("text", "sha")}
     assert difference([Shown(1)], [Shown(0, sizes)], events).what == "message 0 of the view, which message"
+
+
+def test_pictures_do_not_tell_verbatim_messages_apart():
+    picture, empty = MediaPart("image/png", 70), TextPart("")
+    events = Event(Role.USER, (empty,)), Event(Role.USER, (empty, picture)), Event(Role.USER, (TextPart("a"), picture))
+    assert difference([Shown(0)], [Shown(1)], events) is None
+    assert difference([Shown(1)], [Shown(2)], events).what == "message 0 of the view, which message"
 
 
 @pytest.mark.parametrize(
