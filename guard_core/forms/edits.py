@@ -124,8 +124,9 @@ class Replaced(Edit, frozen=True):
         return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
 
     def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> Bools:
-        """Results of the same size are taken to have another text."""
-        return np.asarray(super().differs(ledger, old, new) | self.chosen(old))
+        """Results of the same size are taken to have another text, but for an empty one."""
+        differs = super().differs(ledger, old, new)
+        return np.asarray(differs | self.chosen(old)) if self.text else differs
 
     def part(self, part: ToolResultPart) -> Part:
         old = value_text(part.content)

@@ -138,16 +138,19 @@ class LangChainClearToolUses(EditingPolicy):
         return f"{replaced}+{Arguments().name}" if self.settings.clear_tool_inputs else replaced
 
     def _formed(self, ledger: Ledger, event: int, cleared: set[int]) -> ListMessage:
-        """An event where some events with results are cleared."""
+        """An event where some events with results are cleared; as it is where that changes nothing."""
         if event in cleared:
-            return ListMessage(event, self._form)
+            return self._changed(ledger, event)
         if not self.settings.clear_tool_inputs:
             return ListMessage(event)
         calls = calls_of(ledger, ListMessage(event))
         which = tuple(place for place, row in enumerate(calls) if self._answer_to(ledger, row) in cleared)
         if len(which) == len(calls):
-            return ListMessage(event, self._form if calls else "")
+            return self._changed(ledger, event) if calls else ListMessage(event)
         return ListMessage(event, Arguments(which=which).name if which else "")
+
+    def _changed(self, ledger: Ledger, event: int) -> ListMessage:
+        return ListMessage(event, self._form if ledger.changed_by(self._form)[event] else "")
 
     def _answer_to(self, ledger: Ledger, call: int) -> int:
         """The event with the result of a call, -1: none."""

@@ -64,6 +64,14 @@ def test_a_result_as_long_as_what_replaces_it_is_cleared():
     assert contents(messages) == ["[cleared]", "yyyyyyyyy"]
 
 
+def test_an_edit_that_changes_no_message_is_none():
+    events = [user("Go"), Event(Role.MODEL, (ToolCallPart("read", {}, "a"),)), result("a", 0)]
+    settings = {"trigger": 1, "keep": 0, "placeholder": "", "clear_tool_inputs": True}
+    messages, trace = last_request(events, "langchain-clear-tool-uses", **settings)
+    assert messages == tuple(events)
+    assert (trace.columns["edited"].tolist(), trace.compactions) == ([0], ())
+
+
 def test_a_cleared_result_says_what_is_set():
     settings = {"trigger": 1_000, "keep": 1, "placeholder": "(gone)"}
     messages, _ = last_request(PARALLEL, "langchain-clear-tool-uses", **settings)
@@ -78,6 +86,8 @@ def test_only_arguments_of_cleared_calls_are_cleared():
     settings = {"trigger": 1_000, "keep": 1, "clear_tool_inputs": True}
     messages, _ = last_request(PARALLEL, "langchain-clear-tool-uses", **settings)
     assert arguments(messages) == [{}, {}, {"at": "here"}]
+    messages, _ = last_request(PARALLEL, "langchain-clear-tool-uses", **settings, exclude_tools="read")
+    assert messages == tuple(PARALLEL)
 
 
 def test_clearing_stops_when_enough_is_reclaimed():
