@@ -9,6 +9,7 @@ import re
 import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -105,12 +106,15 @@ def tool_key(name: str) -> int:
     return zlib.crc32(name.encode("utf-8", "surrogatepass"))
 
 
+CallPlace = tuple[int, int]  # index of the event, row of the part
+
+
 class OpenCalls(msgspec.Struct, frozen=True):
     """Tool calls without a result so far: those of one id, or of one name where they have no id (`by`)."""
 
     by: str  # "id" or "name"
     key: str
-    places: tuple[tuple[int, int], ...]  # index of the event, row of the part
+    places: tuple[CallPlace, ...]
 
 
 class CounterState(msgspec.Struct, frozen=True):
@@ -132,7 +136,10 @@ class EventCounter:
         self._first_part = state.parts
         self._values = _Table(EVENT_COLUMNS)
         self._parts = _Table(PART_COLUMNS)
-        self._open_calls = {(item.by, item.key): list(item.places) for item in state.open_calls}
+        self._open_calls: dict[tuple[str, str], list[list[CallPlace]]] = {}
+        for item in state.open_calls:
+            for place in item.places:
+                _wait(self._open_calls, (item.by, item.key), place)
 
     def add(self, event: Event) -> None:
         """Count one event."""
@@ -142,7 +149,7 @@ class EventCounter:
             answers = -1
             if isinstance(part, ToolCallPart):
                 key = ("id", part.id) if part.id else ("name", part.name)
-                self._open_calls.setdefault(key, []).append((self.count, self._part_count))
+                _wait(self._open_calls, key, (self.count, self._part_count))
             elif isinstance(part, ToolResultPart):
                 call = _take_call(self._open_calls, part)
                 if call is not None:
@@ -153,7 +160,7 @@ class EventCounter:
     @property
     def state(self) -> CounterState:
         """What another counter needs to count on."""
-        waiting = tuple(OpenCalls(by, key, tuple(places)) for (by, key), places in self._open_calls.items())
+        waiting = tuple(OpenCalls(by, key, tuple(chain(*places))) for (by, key), places in self._open_calls.items())
         return CounterState(self.count, self._part_count, waiting)
 
     @property
@@ -192,13 +199,22 @@ class _Table:
         return narrow_columns(np.array(self._newest, dtype=np.int64).reshape(-1, len(self.names)), self.names)
 
 
-def _take_call(
-    open_calls: dict[tuple[str, str], list[tuple[int, int]]], result: ToolResultPart
-) -> tuple[int, int] | None:
-    """Event and row of the oldest open call that a result answers."""
+def _wait(open_calls: dict[tuple[str, str], list[list[CallPlace]]], key: tuple[str, str], place: CallPlace) -> None:
+    """Adds a call that waits for its result. Those of one event, or without an id, are answered in their order. Of
+    events with calls of one id the newest is answered first, for an id is used again after calls that never were."""
+    waiting = open_calls.setdefault(key, [[]])
+    if key[0] == "id" and waiting[-1] and waiting[-1][-1][0] != place[0]:
+        waiting.append([])
+    waiting[-1].append(place)
+
+
+def _take_call(open_calls: dict[tuple[str, str], list[list[CallPlace]]], result: ToolResultPart) -> CallPlace | None:
+    """The open call that a result answers."""
     for key in (("id", result.call_id), ("name", result.name)):
         if waiting := open_calls.get(key):
-            call = waiting.pop(0)
+            call = waiting[-1].pop(0)
+            if not waiting[-1]:
+                waiting.pop()
             if not waiting:
                 del open_calls[key]
             return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
@@ -187,18 +188,25 @@ def repeated_call(story: Story, finding: Finding) -> None:
 
 
 def _answered_calls(story: Story) -> Iterator[tuple[int, int, tuple[str, ...], int]]:
-    """The results whose call is known: the messages of both, the tool with both texts, and the result's bytes."""
-    asked: dict[str, list[tuple[int, str]]] = {}
+    """The results whose call is known: the messages of both, the tool with both texts, and the result's bytes. Of the
+    messages with calls of one id the newest is answered, of those with calls of one name and without an id the oldest.
+    """
+    asked: dict[str, OrderedDict[int, list[str]]] = {}
     for event, message in enumerate(story.session.events):
         for part in message.parts:
             text = part_text(part)
             if isinstance(part, ToolCallPart):
-                asked.setdefault(part.id or f"by name: {part.name}", []).append((event, text))
+                key = part.id or f"by name: {part.name}"
+                asked.setdefault(key, OrderedDict()).setdefault(event, []).append(text)
             elif isinstance(part, ToolResultPart):
-                waiting = asked.get(part.call_id) or asked.get(f"by name: {part.name}") or []
+                by_id = asked.get(part.call_id)
+                waiting = by_id or asked.get(f"by name: {part.name}")
                 if not waiting:
                     continue
-                called, words = waiting.pop(0)
+                called = next(reversed(waiting) if by_id else iter(waiting))
+                words = waiting[called].pop(0)
+                if not waiting[called]:
+                    del waiting[called]
                 yield called, event, (part.name, text, words), len(text.encode("utf-8", "surrogatepass"))
 
 

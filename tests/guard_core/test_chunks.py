@@ -6,7 +6,7 @@ import pytest
 from guard_core.chunks import ROWS, GrowingLedger, joined, read_state
 from guard_core.columns import Packed, unpack_columns
 from guard_core.errors import GuardError, OtherVersion
-from guard_core.events import Event
+from guard_core.events import Event, Role
 from guard_core.ledger import LEDGER_VERSION, Ledger
 from guard_core.packing import decode, encode
 from guard_core.sessions import ModelCall, Session
@@ -33,6 +33,23 @@ def grown(value: Session, *events: Event) -> GrowingLedger:
 def test_a_full_chunk_is_not_written_again(short_chat):
     even = Session(events=short_chat.events[:2])
     assert [(chunk.kind, chunk.number) for chunk in grown(even, user("more")).chunks()] == [("events", 1)]
+
+
+@pytest.mark.parametrize("stored_events", [1, 2, 3, 4])
+def test_of_calls_with_one_id_the_newest_is_answered(stored_events):
+    """An agent that numbers the calls of each turn anew uses the id of a call again that was never answered."""
+    events = (tool_call("look", "c"), user("stop"), tool_call("look", "c"), tool_result("seen", "look", "c"))
+    growing = grown(Session(events=events[:stored_events]), *events[stored_events:])
+    _, bodies = stored(Session(events=events[:stored_events]))
+    for kind, number, body in growing.chunks():
+        bodies[kind][number:] = [body]
+    assert joined(growing.state, bodies).parts["answers"].tolist() == [-1, -1, -1, 2]
+
+
+def test_calls_of_one_event_with_one_id_are_answered_in_their_order():
+    calls = Event(Role.MODEL, (*tool_call("look", "c").parts, *tool_call("look", "c").parts))
+    results = (tool_result("one", "look", "c"), tool_result("two", "look", "c"))
+    assert Ledger.of(Session(events=(calls, *results))).parts["answers"].tolist() == [-1, -1, 0, 1]
 
 
 def test_a_result_finds_its_call_in_a_chunk_before():

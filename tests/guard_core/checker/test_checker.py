@@ -22,7 +22,8 @@ from guard_core.checker.restating import is_said
 from guard_core.checker.story import ReplayStory
 from guard_core.events import Event, Role, TextPart, ToolCallPart
 from guard_core.findings import Finding
-from guard_core.sessions import Session
+from guard_core.sessions import ModelCall, Session
+from tests.builders import tool_call, tool_result, user
 from tests.guard_core.checker.cases import Claims, exchanged, lies, of_recording, recordings, replays, ruled
 
 MORE = re.compile(r" ([\d,]+) more \w+")
@@ -171,6 +172,16 @@ def test_what_is_said_of_a_session_without_an_answered_call_is_checked():
     assert confirm(claims) == []
     for lie in ({"sentence": claims.verdict.sentence.replace("1 request", "2 requests")}, {"numbers": {"requests": 2}}):
         assert confirm(replace(claims, verdict=msgspec.structs.replace(claims.verdict, **lie)))
+
+
+def test_a_repeated_call_is_confirmed_though_its_id_was_used_by_one_without_a_result():
+    """Of calls with one id the newest is the one that is answered."""
+    call, result = tool_call("read", "c"), tool_result("y" * 2_000, "read", "c")
+    events = (user("Go"), tool_call("look", "c"), user("Stop, rather read"), *(call, result) * 8)
+    claims = of_recording(Session(events, tuple(ModelCall(at=at, prompt_tokens=at * 500) for at in range(3, 19, 2))))
+    repeated = next(item for item in claims.findings if item.kind == "repeated_call")
+    assert repeated.numbers["rounds"] == 8
+    assert confirm(claims) == []
 
 
 def test_a_step_that_is_not_in_the_session_is_caught(recorded):

@@ -101,6 +101,12 @@ def test_results_whose_call_is_not_in_the_answer_before_them_stay():
     assert contents(messages) == ["yyyyyyyyy", "[cleared]"]
 
 
+def test_a_result_is_cleared_whose_id_a_call_without_a_result_had_before():
+    events = [user("Go"), answer("a"), user("Stop, rather that"), answer("a"), result("a", 5_000)]
+    messages, _ = last_request(events, "langchain-clear-tool-uses", trigger=1_000, keep=0)
+    assert contents(messages) == ["[cleared]"]
+
+
 def test_the_list_itself_stays_whole():
     events = [*PARALLEL, answer("d"), result("d", 10)]
     calls = tuple(ModelCall(at=at) for at in (5, 7))
