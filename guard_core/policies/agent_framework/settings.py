@@ -64,6 +64,14 @@ class ContextWindowSettings(ToolGroupSettings, frozen=True, kw_only=True):
     truncation_threshold: float
     preserve_first_user_group: bool
 
+    def __post_init__(self) -> None:
+        """Raises SettingError for what the library refuses."""
+        if self.truncation_threshold < self.tool_eviction_threshold:
+            raise SettingError("truncation_threshold is at least tool_eviction_threshold")
+        window, kept_free = self.max_context_window_tokens, self.max_output_tokens
+        if window and int((window - kept_free) * self.tool_eviction_threshold) < 1:
+            raise SettingError(f"a window of {window:,} tokens less {kept_free:,} for the answer leaves no tokens")
+
 
 class TokenBudgetSettings(AgentFrameworkSummarizationSettings, frozen=True, kw_only=True):
     """Of TokenBudgetComposedStrategy; `token_budget` is 0 where the window counts."""

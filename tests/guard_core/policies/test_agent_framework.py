@@ -252,3 +252,18 @@ def test_the_tokens_of_many_inserted_messages_share_their_beginning():
     state = run(policy, session(user("begin"), *turns)).state
     assert isinstance(state.inserted, SharedView)
     assert load_state(policy, dump_state(state)).inserted == tuple(state.inserted)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tool_eviction_threshold": 0.5, "truncation_threshold": 0.4},
+        {"max_context_window_tokens": 10_000, "max_output_tokens": 10_000},
+        {"max_context_window_tokens": 10_000, "max_output_tokens": 9_999},
+        {"max_context_window_tokens": 1_000, "max_output_tokens": 100, "tool_eviction_threshold": 0.0001},
+    ],
+)
+def test_shares_and_windows_that_the_library_refuses_are_refused(settings):
+    """Run with agent-framework-core 1.23.0, which raises a ValueError."""
+    with pytest.raises(SettingError):
+        get_policy("agent-framework-context-window", **settings)
