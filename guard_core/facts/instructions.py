@@ -37,23 +37,36 @@ _DIRECTING = re.compile(
     re.IGNORECASE,
 )
 # What begins as such a rule and goes on as a statement does: with a subject and a verb that no rule has, "only three of
-# them were left", "never before has it rained so much"; behind "without" and the like in its main clause. Ours.
+# them were left", or with a circumstance and a verb before its subject, "never before has it rained so much"; behind
+# "without" and the like in its main clause. Ours.
 _STATEMENT = re.compile(
     r"\W*(?:(?:(?:and|but|or|so|also|then)\b\W*)*(?:only|never|always|at least|at most)\s+(?:(?:in|on|at|after|before"
-    r"|once|since|when|during|a|an|the|this|these|those|some|few|half|most|one|two|three|four|five|six|seven|eight|nine"
-    r"|ten|eleven|twelve|he|she|it|they|\d[\d.,]*)\b(?P<about>[^,;:]*)|(?P<verb>has|had|is|are|was|were|did)\b)"
+    r"|once|since|when|during)\b(?P<circumstance>[^,;:]*)|(?:a|an|the|this|these|those|some|few|half|most|one|two|three"
+    r"|four|five|six|seven|eight|nine|ten|eleven|twelve|he|she|it|they|\d[\d.,]*)\b(?P<about>[^,;:]*)"
+    r"|(?P<verb>has|had|is|are|was|were|did)\b)"
     r"|(?:without|instead of|unless)\b(?P<main>.*))",
     re.IGNORECASE,
 )
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|would|they|he|she|(?!embed)[a-z]{2,}(?<!e)ed)\b", re.IGNORECASE
 )
+# A participle before its noun, "the generated files", is no verb of a statement.
+_ATTRIBUTE = re.compile(
+    r"(?:^|\b(?:an?|the|of|in|on|at|for|with))\s+[a-z]+ed\s+"
+    r"(?=[a-z])(?!(?:an?|the|this|that|his|her|its|their|it|in|on|at|by|for|from|to|with|of|and|or)\b)",
+    re.IGNORECASE,
+)
+_INVERTED = re.compile(
+    r"^\s*(?:has|have|had|is|are|was|were|did|does)\b"
+    r"|\b(?:had|was|were|did)\s+(?:an?|the|this|that|these|those|so|any|some|many|most|he|she|it|they|his|her|its|their)\b",
+    re.IGNORECASE,
+)
 _RELATIVE = re.compile(
     r"\b(?:that|which|who|whose|where|when|if|while|until|because|as|what|how|than|you|we|i)\b.*", re.I
 )
 _DEMANDS = re.compile(
-    r"\b(?:must|should|shall|please|required|forbidden|prohibited|allowed|(?:is|are) to|never|always|avoid|do not"
-    r"|don['’]?t)\b",
+    r"\b(?:must|should|shall|please|required|forbidden|prohibited|allowed|permitted|(?:is|are) (?:to|needed)"
+    r"|ha(?:s|ve) to|needs? to|(?:may|can)(?: ?not)? be|never|always|avoid|do not|don['’]?t)\b",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\w+://\S+")
@@ -180,8 +193,11 @@ def _happens(words: str) -> bool:
     stated = _STATEMENT.match(words)
     if stated is None or stated["verb"]:
         return stated is not None
+    if (circumstance := stated["circumstance"]) is not None:
+        return _INVERTED.search(circumstance) is not None and _DEMANDS.search(circumstance) is None
     clause = stated["about"] or (stated["main"] or "").partition(",")[2]
-    return _FINITE.search(_RELATIVE.sub("", clause)) is not None and _DEMANDS.search(clause) is None
+    main = _RELATIVE.sub("", _ATTRIBUTE.sub(" ", clause))
+    return _FINITE.search(main) is not None and _DEMANDS.search(clause) is None
 
 
 def outlasts_its_turn(sentence: str) -> bool:

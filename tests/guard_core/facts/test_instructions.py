@@ -63,6 +63,16 @@ def test_a_rule_is_of_its_task_or_holds_on(sentence, scope):
         ("Only the following files are to be changed.", True),
         ("Without asking me first, delete nothing.", True),
         ("Unless the tests have passed, don't commit.", True),
+        ("Only after the war did the city recover.", False),
+        ("Only in 1998 was the old bridge opened.", False),
+        ("At least two of the injured people died.", False),
+        ("Only after the tests have passed, push to main.", True),
+        ("Never when the tests are red.", True),
+        ("Never the deprecated API.", True),
+        ("Only in nested folders, not at the top.", True),
+        ("Only the generated files may be deleted.", True),
+        ("At least one reviewer has to approve every change.", True),
+        ("At least two tests are needed for each function.", True),
     ],
 )
 def test_a_statement_that_begins_as_a_rule_does_directs_nobody(sentence, is_rule):
