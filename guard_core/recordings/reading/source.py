@@ -490,8 +490,9 @@ class ByteSource:
 
 
 def noting_damage(session: Session) -> Session:
-    """A session with the note that something of it may have been left out."""
-    return msgspec.structs.replace(session, notes=(*session.notes, DAMAGED))
+    """A session with the note, once, that something of it may have been left out."""
+    noted = DAMAGED in session.notes
+    return session if noted else msgspec.structs.replace(session, notes=(*session.notes, DAMAGED))
 
 
 class _Tolerance:

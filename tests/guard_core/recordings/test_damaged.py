@@ -66,6 +66,13 @@ def test_what_was_left_out_of_one_session_is_said_of_no_other():
         assert (DAMAGED in whole.notes, DAMAGED in spoiled.notes) == (False, True), recording.format
 
 
+def test_a_session_damaged_in_a_damaged_archive_says_so_once():
+    damaged = SEEDS["kimi-code"].replace(b'"context.append_message"', b"context.append_message", 1)
+    folders = archive({"a/agents/main/wire.jsonl": SEEDS["kimi-code"], "b/agents/main/wire.jsonl": damaged})
+    without_directory = folders[:-30]
+    assert [session.notes.count(DAMAGED) for session in read(without_directory).sessions] == [1, 1]
+
+
 def test_what_is_read_can_be_stored_anywhere():
     for case in CASES:
         if isinstance(case.lenient, int):
