@@ -264,7 +264,10 @@ class HermesReader:
             places = [] if marks[number].is_summary else self._places.get(marks[number].key, [])
             if not places:
                 continue
-            place = places[bisect_left(places, bound) - 1]  # where none is before the bound, the youngest of all
+            if at := bisect_left(places, bound):
+                place = places[at - 1]
+            else:  # a message behind it was moved back
+                place = next((one for one in reversed(places) if one not in taken), -1)
             if place > last and place not in taken:
                 originals[number] = bound = place
                 taken.add(place)

@@ -430,6 +430,14 @@ def test_copies_in_a_child_session_that_are_written_one_by_one_are_no_new_messag
     assert [(item.at, item.base) for item in session.compactions] == [(5, (Inserted(0), Span(0, 5)))]
 
 
+def test_answers_with_the_same_words_on_both_sides_of_a_message_that_was_moved_back_are_those_of_before(database):
+    before = written("s1", 100, "u List", "a One", "a Done", "a Two", "a Done", "a Three")
+    child = written("s2", 200, f"u {MARK}", "a Done", "u List", "a Done", "a Three") + written("s2", 300, "a Four")
+    (session,) = read_as(FORMAT, database(*before, *child, sessions=chained(3, 1), schema=22)).sessions
+    assert texts(session) == ["List", "One", "Done", "Two", "Done", "Three", "Four"]
+    assert session.compactions[0].base == (Inserted(0), Span(2, 3), Span(0, 1), Span(4, 6))
+
+
 def test_an_answer_like_an_earlier_one_is_new_if_it_is_later_than_the_child_sessions_first_messages(database):
     """0.19, run with `in_place: false`; a summary merged into a kept answer has the answer's time."""
     merged = "[PRIOR CONTEXT — for reference only]\nOne\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n" + MARK
