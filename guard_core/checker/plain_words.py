@@ -22,6 +22,8 @@ _DENYING = frozenset(
     """.split()  # noqa: SIM905
 )
 _LIFTING = ("no longer", "forget the rule", "you may ", "you can ", "lifted", "is allowed", "are allowed")
+_ENDED = frozenset("dropped obsolete outdated revoked superseded withdrawn".split())  # noqa: SIM905
+_NUMBERS = re.compile(r"\d+")
 _LEAVING = (
     *("not ", "n't", "never", "only", "except", "unless", "until", "if ", "?", "once", "this time", "today"),
     "for now",
@@ -54,14 +56,15 @@ def plainly_lifts(said: str, rule: str) -> bool:
 
 
 def plainly_says(text: str, sentence: str) -> bool:
-    """Has one sentence or line of a text each longer word of a sentence, the same negations, and no more than twice as
-    many words."""
+    """Has one sentence or line of a text each longer word of a sentence, the same negations and numbers, no more than
+    twice as many words, and none that says of a rule that it has ended."""
     words, about = _folded_words(sentence), {word for word in _long_words(sentence) if word not in _DENYING}
     for line in re.split(r"(?<=[.!?])\s|\n", text) if len(about) > 1 else ():
         said = _folded_words(line)
         if about <= set(said) and len(said) <= 2 * len(words) and not line.rstrip().endswith("?"):
-            is_lifted = any(one in " ".join(line.casefold().split()) for one in _LIFTING)
-            if _NEGATING & set(said) == _NEGATING & set(words) and not is_lifted:
+            is_lifted = any(one in " ".join(line.casefold().split()) for one in _LIFTING) or _ENDED & {*said} - {*words}
+            has_numbers = _NUMBERS.findall(line) == _NUMBERS.findall(sentence)
+            if _NEGATING & set(said) == _NEGATING & set(words) and has_numbers and not is_lifted:
                 return True
     return False
 

@@ -305,6 +305,8 @@ RULE = "Never push the importer branch to the main repository."
         ("Should I never push the importer branch to the main repository?", False, False),
         ("No longer: never push the importer branch to the main repository.", False, False),
         ("Only tests were written so far.", False, True),
+        ("The rule to never push the importer branch to the main repository was dropped.", False, False),
+        ("Never push the importer branch 2 to the main repository.", False, False),
         ("Imported two files.", False, False),
     ],
 )
