@@ -205,16 +205,18 @@ def _end_members(job: Import) -> None:
 
 def remove_cancelled(asked_by: str, seconds: float = SLICE_SECONDS, together: int = REMOVED_TOGETHER) -> None:
     """Remove the files of cancelled imports for about this long, `together` in a transaction, then queue again behind
-    whatever was added meanwhile."""
-    until, stuck = time.monotonic() + seconds, set[UUID]()
+    whatever was added meanwhile, unless the system let go of none: then `resume_removing` does so later."""
+    until, stuck, is_removing = time.monotonic() + seconds, set[UUID](), False
     while some := [*cancelled().exclude(pk__in=stuck).order_by("pk").values_list("pk", flat=True)[:together]]:
         try:
-            drop_unused(*some)
+            is_removing |= drop_unused(*some)
         except OSError:
-            stuck |= _remove_each(some)
+            kept = _remove_each(some)
+            stuck |= kept
+            is_removing |= len(kept) < len(some)
         if time.monotonic() >= until:
             break
-    if cancelled().exclude(pk__in=stuck).exists():
+    if is_removing and cancelled().exclude(pk__in=stuck).exists():
         queue.enqueue(REMOVE_CANCELLED, asked_by)
 
 

@@ -535,6 +535,20 @@ def test_a_file_that_cannot_be_removed_keeps_no_other_one(folders, recording, ca
 
 
 @pytest.mark.django_db
+def test_files_none_of_which_can_be_removed_are_not_tried_again_at_once(folders, recording):
+    job = waiting_archive(recording, 3)
+    for known in Recording.unscoped.all():
+        known.path.unlink()
+        known.path.mkdir()
+    cancel_import(job)
+    queue.entries(REMOVE_CANCELLED).delete()
+    remove_cancelled(str(job.pk), seconds=0, together=1)
+    assert not queue.entries(REMOVE_CANCELLED).exists()
+    resume_removing()
+    assert queue.entries(REMOVE_CANCELLED).exists()
+
+
+@pytest.mark.django_db
 def test_a_removal_whose_worker_died_is_taken_up(folders, recording):
     job = waiting_archive(recording, 2)
     cancel_import(job)
