@@ -30,8 +30,9 @@ _QUOTES = '"""'
 # Tags with one of these words in their name have what is asked for, and no document. Ours.
 _ASKING = frozenset(
     """
-    ask command constraint convention feedback format goal guideline important instruction memory message note
-    objective policy preference prompt query question request requirement role rule step style system task todo user
+    answer ask command constraint convention critical directive feedback format goal guardrail guideline important
+    instruction memory message note objective policy preference principle prompt query question reminder request
+    requirement restriction role rule standard step style system task todo user
     """.split()  # noqa: SIM905
 )
 

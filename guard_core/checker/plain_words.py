@@ -37,8 +37,9 @@ _CODEX_REQUEST = "\n## My request for Codex:"  # behind what its extension says 
 _THREE, _TAG_ALONE = '"' * 3, re.compile(r"<([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
 _ASKED = frozenset(
     """
-    ask command constraint convention feedback format goal guideline important instruction memory message note
-    objective policy preference prompt query question request requirement role rule step style system task todo user
+    answer ask command constraint convention critical directive feedback format goal guardrail guideline important
+    instruction memory message note objective policy preference principle prompt query question reminder request
+    requirement restriction role rule standard step style system task todo user
     """.split()  # noqa: SIM905
 )  # in the name of a tag around what is asked for
 _PERMITS = re.compile(r"\b(?:you|we) (?:may|can)\b|\blonger\b", re.IGNORECASE)

@@ -1124,7 +1124,7 @@ def test_a_sentence_of_a_document_in_a_message_is_no_rule_of_its_user(asked):
     assert not [one for one in instructions(built, [(0, built.events[0])]) if one.text in DOCUMENT]
 
 
-@pytest.mark.parametrize("tag", ["coding-rules", "IMPORTANT", "project_conventions", "notes"])
+@pytest.mark.parametrize("tag", ["coding-rules", "IMPORTANT", "project_conventions", "notes", "restrictions"])
 def test_rules_in_a_tag_for_what_is_asked_are_those_of_the_user(tag):
     rule = "Never open the folder of the converter."
     built = editor_talk(f"{ASK}\n<{tag}>\n{rule}\n</{tag}>")
