@@ -100,7 +100,8 @@ def _documents(lines: list[str]) -> Iterator[range]:
     endings: dict[str, list[int]] = {}
     for place, line in enumerate(lines):
         ending = _ENDING.search(line)
-        endings.setdefault(ending[1] if ending else _quotes_in(line), []).append(place)
+        for name in (ending[1] if ending else "", _quotes_in(line)):
+            endings.setdefault(name, []).append(place)
     place = 0
     while place < len(lines):
         line, opening = lines[place], _OPENING.fullmatch(lines[place])
@@ -109,7 +110,8 @@ def _documents(lines: list[str]) -> Iterator[range]:
         if _BLOCK_QUOTE.match(line):
             yield range(place, place + 1)
         elif last >= 0:
-            yield range(place + _is_partly_own(line), last + 1 - _is_partly_own(lines[last]))
+            first_is_own, last_is_own = (name == _QUOTES and _is_partly_own(lines[one]) for one in (place, last))
+            yield range(place + first_is_own, last + 1 - last_is_own)
         place = max(last, place) + 1
 
 
@@ -126,7 +128,7 @@ def _quotes_in(line: str) -> str:
 
 def _is_partly_own(line: str) -> bool:
     """Has a line words before or behind the marks of a quotation."""
-    return _QUOTES in line and line.strip() != _QUOTES
+    return line.strip() != _QUOTES
 
 
 def _asks(name: str) -> bool:

@@ -130,10 +130,10 @@ def _quoted(lines: list[str]) -> list[bool]:
         if place <= until:
             continue
         tag = _TAG_ALONE.fullmatch(line.strip())
-        is_mark = line.count(_THREE) % 2 == 1
+        is_mark = line.count(_THREE) % 2 == 1 and not tag
         if tag and not _ASKED.intersection(re.split(r"s?[-_.:]|s$|$", tag[1].casefold())):
             ends = (later for later in range(place + 1, len(lines)) if lines[later].rstrip().endswith(f"</{tag[1]}>"))
-        elif is_mark and not tag:
+        elif is_mark:
             ends = (later for later in range(place + 1, len(lines)) if lines[later].count(_THREE) % 2)
         else:
             continue

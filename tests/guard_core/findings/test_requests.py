@@ -1131,6 +1131,11 @@ def test_rules_in_a_tag_for_what_is_asked_are_those_of_the_user(tag):
     assert [one.text for one in instructions(built, [(0, built.events[0])]) if one.kind == "rule"] == [rule]
 
 
+def test_a_line_with_a_quotation_that_ends_a_document_in_tags_is_of_the_document():
+    text = f'{ASK}\n<file path="a.py">\ndef cool():\n    """Never open the case."""</file>'
+    assert without_documents(text) == ASK
+
+
 def test_what_is_no_document_is_own_words():
     for text in ("a > b", "<b>never</b>\nx", '"""never"""', "<doc>\nnever closed", "> all of it is quoted"):
         assert without_documents(text) == typed_text(text) == text
