@@ -507,26 +507,31 @@ def _is_one_history(requests: list[Request]) -> bool:
 
 
 def unique_ids(events: Iterable[Event]) -> list[Event]:
-    """Events in which no two calls have one id; a result belongs to the oldest open call of its id."""
+    """Events in which no two calls have one id; a result belongs to the first open call of its id in the newest message
+    that has one, for an id is used again after calls that were never answered."""
     seen: dict[str, int] = {}
-    waiting: dict[str, list[str]] = {}
+    waiting: dict[str, dict[int, list[str]]] = {}  # by id and number of the message, oldest first
     renamed: list[Event] = []
-    for event in events:
+    for number, event in enumerate(events):
         if not any(isinstance(part, ToolCallPart | ToolResultPart) for part in event.parts):
             renamed.append(event)
             continue
-        renamed.append(replace(event, parts=tuple(_renamed(part, seen, waiting) for part in event.parts)))
+        renamed.append(replace(event, parts=tuple(_renamed(part, number, seen, waiting) for part in event.parts)))
     return renamed
 
 
-def _renamed(part: Part, seen: dict[str, int], waiting: dict[str, list[str]]) -> Part:
+def _renamed(part: Part, number: int, seen: dict[str, int], waiting: dict[str, dict[int, list[str]]]) -> Part:
     if isinstance(part, ToolCallPart) and part.id:
         count = seen[part.id] = seen.get(part.id, 0) + 1
         new = part.id if count == 1 else f"{part.id}#{count}"
-        waiting.setdefault(part.id, []).append(new)
+        waiting.setdefault(part.id, {}).setdefault(number, []).append(new)
         return replace(part, id=new)
-    if isinstance(part, ToolResultPart) and waiting.get(part.call_id):
-        return replace(part, call_id=waiting[part.call_id].pop(0))
+    if isinstance(part, ToolResultPart) and (calls := waiting.get(part.call_id)):
+        newest = next(reversed(calls))
+        answered = calls[newest].pop(0)
+        if not calls[newest]:
+            del calls[newest]
+        return replace(part, call_id=answered)
     return part
 
 

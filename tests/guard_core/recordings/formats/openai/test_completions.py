@@ -133,6 +133,12 @@ def test_ids_that_come_again_are_told_apart():
     assert ids == ["c", "c#2"]
 
 
+def test_a_result_belongs_to_the_newest_call_of_its_id():
+    log = [USER, call("c"), {"role": "user", "content": "Again"}, call("c"), result("two", "c")]
+    session = read_as(FORMAT, log).sessions[0]
+    assert [part.call_id for part in session.events[-1].parts] == ["c#2"]
+
+
 def test_content_may_be_parts_and_reasoning_stands_before_it():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
     asked = {"role": "user", "content": [{"type": "text", "text": "What is this?"}, image]}
