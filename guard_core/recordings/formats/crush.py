@@ -204,7 +204,8 @@ class CrushReader:
 
     def _items(self, row: JSON) -> list[JSON]:
         """The parts of a message as they are stored. Raises DamagedRecording."""
-        what = f"the parts of message {str(row.get('id'))[:60]}"
+        message = f"message {str(row.get('id'))[:60]}"
+        what = f"the parts of {message}"
         stored = row.get("parts")
         if isinstance(stored, bytes) and stored.startswith(_ZSTD):
             stored = self._inflated(stored, what)
@@ -215,7 +216,7 @@ class CrushReader:
         )
         if not isinstance(listed, list):
             raise DamagedRecording(f"{what} are not a list")
-        return list(wrong_kinds.objects(self._source, listed, "part"))
+        return list(wrong_kinds.objects(self._source, listed, f"{message}: part"))
 
     def _inflated(self, stored: bytes, what: str) -> bytes:
         limit = self._source.limits.line_bytes

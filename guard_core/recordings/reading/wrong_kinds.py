@@ -18,13 +18,13 @@ def kind_of(value: Any) -> str:
     return _KINDS.get(type(value), "null")
 
 
-def objects(source: ByteSource, value: Any, what: str) -> Iterator[JSON]:
+def objects(source: ByteSource, value: Any, what: str, line: int | None = None) -> Iterator[JSON]:
     """The objects of an array, or of the elements of one; whatever else is in it is reported and left out."""
     for place, item in enumerate(value if isinstance(value, list | Iterator) else (), start=1):
         if isinstance(item, dict):
             yield item
         else:
-            source.leave_out(f"{what} {place} is {kind_of(item)} and no object, left out")
+            source.leave_out(f"{what} {place} is {kind_of(item)} and no object, left out", line)
 
 
 def check_words(source: ByteSource, message: JSON, key: str, what: str, line: int | None = None) -> None:

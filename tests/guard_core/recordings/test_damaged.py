@@ -3,7 +3,9 @@
 import json
 
 import msgspec
+import pytest
 
+from guard_core.errors import DamagedRecording
 from guard_core.recordings import FORMATS, read
 from guard_core.sessions import DAMAGED
 from tests.recordings.damaged import CASES as PLAIN_CASES
@@ -64,6 +66,15 @@ def test_what_was_left_out_of_one_session_is_said_of_no_other():
         recording = read(content)
         whole, spoiled = recording.sessions
         assert (DAMAGED in whole.notes, DAMAGED in spoiled.notes) == (False, True), recording.format
+
+
+def test_a_message_that_is_none_is_refused_by_its_place():
+    asked, answer = {"role": "user", "content": "Look"}, {"role": "assistant", "content": "Seen"}
+    conversation = json.dumps({"model": "gpt-4o", "messages": [asked, 7, answer]}).encode()
+    with pytest.raises(DamagedRecording, match=r"^message 2 is a number and no object"):
+        read(conversation, strict=True)
+    with pytest.raises(DamagedRecording, match=r"^line 2: message 2 is a number and no object"):
+        read(conversation.replace(b"7", b"{}") + b"\n" + conversation, strict=True)
 
 
 def test_a_session_damaged_in_a_damaged_archive_says_so_once():

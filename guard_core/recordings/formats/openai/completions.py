@@ -275,12 +275,10 @@ class ChatReader:
             self._answer(None, {}, streams.joined(stream))
 
     def _events(self, messages: Iterable[Any], line: int | None) -> list[Event]:
-        return [event for message in messages if (event := self._event(message, line)) is not None]
+        listed = wrong_kinds.objects(self.source, iter(messages), "message", line)
+        return [event for message in listed if (event := self._event(message, line)) is not None]
 
-    def _event(self, message: Any, line: int | None) -> Event | None:
-        if not isinstance(message, dict):
-            self.source.leave_out(f"a message is {wrong_kinds.kind_of(message)} and no object, left out", line)
-            return None
+    def _event(self, message: JSON, line: int | None) -> Event | None:
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()
         if key not in self._known:
             wrong_kinds.check_words(self.source, message, "content", "a message", line)

@@ -88,6 +88,11 @@ def test_parts_are_read_and_only_the_last_call_has_a_count(database):
     assert (facts.messages, facts.tool_calls, facts.largest_tool_result_chars, facts.model_calls) == (4, 1, 5, 0)
 
 
+def test_a_part_that_is_none_is_refused_with_its_message(database):
+    with pytest.raises(DamagedRecording, match=r"^message m1: part 2 is text and no object"):
+        read(database(USER, ("assistant", [LOOK[1][0], "damaged"])), strict=True)
+
+
 def test_a_call_that_ended_in_an_error_was_not_answered(database):
     failed = ("assistant", [part("finish", reason="error", message="API Error", details="529 Overloaded")])
     session = read_as(FORMAT, database(USER, LOOK, FOUND, failed, USER, DONE)).sessions[0]
