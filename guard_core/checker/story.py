@@ -96,10 +96,12 @@ class Story:
         most = max(map(names.count, set(names)))
         main = next(name for name in dict.fromkeys([self.session.model, *names]) if names.count(name) == most)
         expected, windows = self._row(main), {}
+        stated = self.session.window
+        said = 0 if stated is None or stated.source is Provenance.ASSUMED else stated.value
         for name in set(names) - {main}:
             row = self._row(name)
             worst = max(call.prompt_tokens or 0 for call in self.session.calls if call.model == name)
-            if row is None and expected and worst > expected.value:
+            if row is None and expected and worst > max(expected.value, said):
                 windows[name] = -1
             if row is None or row.source is Provenance.ASSUMED or (expected and row.value == expected.value):
                 continue

@@ -193,8 +193,8 @@ def other_windows(session: Session, answers: dict[str, models.ModelAnswers] | No
     Where the file states several, that is what it states. Else a model counts as another if its calls name it, the
     table knows it, and its window differs from that of the model which answered most calls. Where its own answered
     prompts are larger than that window, the one documented variant that holds them counts, and where there is none the
-    window is NOT_KNOWN; so is that of a model which the table does not know, and whose prompts the main model's window
-    would not hold.
+    window is NOT_KNOWN; so is that of a model which the table does not know, and whose prompts neither the main model's
+    window nor a stated one of the session would hold.
     """
     if session.windows:
         main = session.window.value if session.window is not None else 0
@@ -215,10 +215,12 @@ def windows_by_model(session: Session, answers: dict[str, models.ModelAnswers]) 
     """The same by model, for those that have another window."""
     main_model = models.main_model(session, answers)
     main = _looked_up(session, main_model, answers)
+    stated = session.window if session.window is not None and session.window.source is not Provenance.ASSUMED else None
+    known = max((window.value for window in (main, stated) if window is not None), default=0)
     windows: dict[str, int] = {}
     for name in answers.keys() - {main_model, ""}:
         own, largest = _looked_up(session, name, answers), answers[name].largest
-        if own is None and main is not None and largest > main.value:
+        if own is None and main is not None and largest > known:
             windows[name] = NOT_KNOWN  # what holds them is unknown, and says nothing of the main model's
         if own is None or own.source is Provenance.ASSUMED or (main is not None and own.value == main.value):
             continue

@@ -413,6 +413,12 @@ def test_an_answer_of_a_model_that_the_table_does_not_know_disproves_no_other_mo
     assert by_kind.keys() == {"near_miss"}
 
 
+def test_the_window_that_a_file_states_holds_for_a_model_that_the_table_does_not_know():
+    stated = Sourced(400_000, Provenance.RECORDER, "declared")
+    built = replace(two_models((90_000, SMALL), (310_000, "my-own-model"), (190_000, SMALL)), window=stated)
+    assert confirmed(built)[0].recording.windows.tolist() == [400_000] * 3
+
+
 def test_a_replay_is_held_against_the_same_windows():
     facts = Facts.of(two_models((300_000, LARGE), (190_000, SMALL), (310_000, LARGE)))
     none = trace(facts, modelled_prompt_tokens=[300_000, 210_000, 310_000])
