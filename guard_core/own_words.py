@@ -52,7 +52,8 @@ def _typed(parts: Iterable[Part]) -> Iterable[Part]:
 
 
 def typed_text(text: str) -> str:
-    """A text without the blocks before and behind what was typed; empty where it has nothing else."""
+    """A text without the blocks before and behind what was typed, and without the documents before it where other words
+    follow; empty where it has only blocks."""
     if text.lstrip().startswith(_HEADING) and _REQUEST_HEADING in text:
         return text.partition(_REQUEST_HEADING)[2].strip()
     start, stop = 0, len(text)

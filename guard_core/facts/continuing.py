@@ -8,7 +8,7 @@ from guard_core.facts.lifting import permits
 from guard_core.facts.texts import split_sentences
 from guard_core.quoting import normalised
 
-LONGEST = 200  # bytes of such a message, ours: the marks that an agent writes around a command included
+LONGEST = 200  # characters of such a message, ours: of what was typed, without what an agent or editor put around it
 # Not "yes", which answers a question of the agent: what is then continued is in that question.
 _BEFORE = (
     r"(?:(?:ok(?:ay)?|good|great|thanks|thank you|please|pls|and|now|then|just|so|bitte|gut|danke|d['’]accord"
