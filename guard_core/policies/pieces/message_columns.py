@@ -116,7 +116,7 @@ def list_messages(ledger: Ledger, view: View) -> MessageColumns:
     before = np.cumsum(counts) - counts
     events = np.repeat(np.array(firsts, dtype=np.int64) - before, counts)
     events += np.arange(len(events))
-    flags = ledger.events["flags"].take(events)
+    flags = ledger.events["flags"].take(events) if ledger.event_count else np.zeros_like(events)
     places, own = np.array(written, dtype=np.int64).reshape(-1, 2).T
     flags[before[places]] = own
     return MessageColumns(ledger, view, events, np.repeat(np.arange(len(view)), counts), flags)

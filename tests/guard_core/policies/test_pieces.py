@@ -45,6 +45,11 @@ def test_a_list_has_a_row_for_every_message_of_the_view():
     assert HEURISTIC.tokens(messages).sum() == HEURISTIC.view(LEDGER, VIEW)
 
 
+def test_a_list_of_an_empty_log_has_what_a_policy_wrote():
+    messages = list_messages(Ledger.of(session()), (Synthetic("summary", 40),))
+    assert (messages.event.tolist(), messages.is_written.tolist()) == ([-1], [True])
+
+
 @given(st.integers(0, 8), st.integers(0, 8))
 def test_a_part_of_a_view_has_the_messages_between_two_places(start, stop):
     part = between(VIEW, start, stop)
