@@ -34,6 +34,7 @@ def menu(page: Frame) -> dict[str, Any]:
         save=reverse(SAVE, args=[session]),
         may_save=access.allows(page.request, SAVE),
         undo=saved_queries.offer(rows, project, page.request, reverse(RESTORE, args=[session])),
+        refused=saved_queries.refusal(page.request.GET),
         help=f"Saves {page.choice.words()}. Everything else stays as the session or the policy has it.",
     )
 
@@ -65,7 +66,7 @@ def save_preset(request: HttpRequest, session_id: UUID) -> HttpResponse:
     if errors:
         return plain(request, 422, "The preset was not saved", " ".join(errors.values()))
     rows = Preset.objects.of(project_of(request))
-    return saved_queries.store(request, WORDS, rows, _written(choice)) or _to(session, choice)
+    return _to(session, choice, **saved_queries.store(request, WORDS, rows, _written(choice)))
 
 
 @require_POST
@@ -81,7 +82,7 @@ def rename_preset(request: HttpRequest, session_id: UUID, pk: UUID) -> HttpRespo
     """Give a preset another name; back to the session under the settings that it is shown with."""
     session, choice, _ = _asked(request, session_id)
     rows = Preset.objects.of(project_of(request))
-    return saved_queries.rename(request, WORDS, rows, get_object_or_404(rows, pk=pk)) or _to(session, choice)
+    return _to(session, choice, **saved_queries.rename(request, WORDS, rows, get_object_or_404(rows, pk=pk)))
 
 
 @require_POST
@@ -93,7 +94,7 @@ def restore_preset(request: HttpRequest, session_id: UUID) -> HttpResponse:
     deleted = saved_queries.taken_away(rows, project, request.POST.get("undo", ""))
     if deleted is None:  # brought back already, too late, or the name is taken by now
         return _to(session, choice)
-    return saved_queries.bring_back(request, WORDS, rows, deleted) or _to(session, choice)
+    return _to(session, choice, **saved_queries.bring_back(WORDS, rows, deleted))
 
 
 def _asked(request: HttpRequest, session_id: UUID) -> tuple[Session, Choice, dict[str, str]]:
@@ -108,4 +109,4 @@ def _written(choice: Choice) -> str:
 
 
 def _to(session: Session, choice: Choice, **more: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{session.get_absolute_url()}{choice.query(**more)}{saved_queries.PLACE}")
+    return HttpResponseRedirect(f"{session.get_absolute_url()}{choice.query(**more)}{saved_queries.place(more)}")

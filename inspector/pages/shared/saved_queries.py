@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, QueryDict
 
 from inspector.models import Project
-from inspector.pages.errors.views import plain
 from inspector.pages.shared import parameters
 from inspector.storage.deleting import UNDO_FOR
 
@@ -20,6 +19,7 @@ LONGEST_NAME = 60  # characters
 LONGEST_QUERY = 4_000
 MOST = 100  # of a list
 PLACE = "#saved"  # of the opened menu in its page: what was changed there leads back to it
+REFUSED = "refused"  # parameter of an address, and the salt of its text
 
 
 class DeletedQuery(NamedTuple):
@@ -29,6 +29,14 @@ class DeletedQuery(NamedTuple):
     pk: str
     name: str
     query: str
+
+
+class Refusal(NamedTuple):
+    """A name that was not taken."""
+
+    name: str
+    sentence: str  # what is wrong
+    pk: str  # key of the row that was to be renamed; "" of one that was to be added
 
 
 class Words(NamedTuple):
@@ -46,31 +54,43 @@ def given_query(request: HttpRequest) -> QueryDict:
     return QueryDict(text.encode("utf-8", "replace").decode()[:LONGEST_QUERY])
 
 
+def place(more: Mapping[str, str]) -> str:
+    """The part of a page that an address with these parameters leads to: the field whose name was refused, if any."""
+    known = refusal(more)
+    if known is None:
+        return PLACE
+    return f"#saved-name-{known.pk}" if known.pk else "#saved-name"
+
+
 def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """What `_saved_queries.html` shows. `items`: id, name, address of each, those that delete and rename it, is it the
     current one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save,
-    help, and after a deletion undo (see `offer`)."""
-    rows = list(items)
+    help, after a deletion undo (see `offer`), and after a refused name refused (see `refusal`)."""
+    refused: Refusal | None = more.pop("refused", None)
+    of_row = refused.pk if refused else ""
+    rows = [{**item, "refused": refused if str(item["id"]) == of_row else None} for item in items]
     current = next((row["name"] for row in rows if row["current"]), "")
     return {
         "words": words,
         "rows": rows,
         "label": f"{words.one.capitalize()}:" if current else words.all,
         "current": current,
-        "open": any(row["current"] and row.get("note") for row in rows),
+        "open": bool(refused) or any(row["current"] and row.get("note") for row in rows),
+        "refused": None if of_row else refused,
         "longest_name": LONGEST_NAME,
         **more,
     }
 
 
-def store(request: HttpRequest, words: Words, rows: QuerySet[Any], query: str, **columns: Any) -> HttpResponse | None:
-    """Add a query string, as its page writes it, to `rows` under the name of the form; the page that says what is
-    wrong where it was not saved."""
-    return _store(request, words, rows, _given_name(request), query, **columns)
+def store(request: HttpRequest, words: Words, rows: QuerySet[Any], query: str, **columns: Any) -> dict[str, str]:
+    """Add a query string, as its page writes it, to `rows` under the name of the form; what the address of the page
+    needs to say what is wrong where it was not saved."""
+    return _store(words, rows, _given_name(request), query, **columns)
 
 
-def rename(request: HttpRequest, words: Words, rows: QuerySet[Any], row: Any) -> HttpResponse | None:
-    """Give a row, one of `rows`, the name of the form; the page that says what is wrong where it was not renamed."""
+def rename(request: HttpRequest, words: Words, rows: QuerySet[Any], row: Any) -> dict[str, str]:
+    """Give a row, one of `rows`, the name of the form; what the address of the page needs to say what is wrong where it
+    was not renamed."""
     name = _given_name(request)
     wrong = _wrong_name(words, name)
     if not wrong:
@@ -79,7 +99,15 @@ def rename(request: HttpRequest, words: Words, rows: QuerySet[Any], row: Any) ->
                 rows.filter(pk=row.pk).update(name=name)
         except IntegrityError:
             wrong = _taken(words, name)
-    return plain(request, 422, f"The {words.one} was not renamed", wrong) if wrong else None
+    return _refuse(f"The {words.one} was not renamed.", wrong, name, row.pk) if wrong else {}
+
+
+def refusal(given: Mapping[str, str]) -> Refusal | None:
+    """What the parameters of an address say was refused; None where they say nothing that is ours."""
+    try:
+        return Refusal(*signing.loads(given.get(REFUSED, ""), salt=REFUSED, max_age=UNDO_FOR))
+    except signing.BadSignature:
+        return None
 
 
 def take_away(row: Any, page: str = "") -> str:
@@ -110,16 +138,12 @@ def offer(rows: QuerySet[Any], project: Project, request: HttpRequest, url: str,
     return {} if deleted is None else {"text": text, "name": deleted.name, "url": url}
 
 
-def bring_back(
-    request: HttpRequest, words: Words, rows: QuerySet[Any], deleted: DeletedQuery, **columns: Any
-) -> HttpResponse | None:
-    """Add what was taken away to `rows` again; the page that says why not where it was not."""
-    return _store(request, words, rows, deleted.name, deleted.query, pk=deleted.pk, **columns)
+def bring_back(words: Words, rows: QuerySet[Any], deleted: DeletedQuery, **columns: Any) -> dict[str, str]:
+    """Add what was taken away to `rows` again; what the address of the page needs to say why not where it was not."""
+    return _store(words, rows, deleted.name, deleted.query, pk=deleted.pk, **columns)
 
 
-def _store(
-    request: HttpRequest, words: Words, rows: QuerySet[Any], name: str, query: str, **columns: Any
-) -> HttpResponse | None:
+def _store(words: Words, rows: QuerySet[Any], name: str, query: str, **columns: Any) -> dict[str, str]:
     wrong = _wrong(words, name, query, rows.count())
     if not wrong:
         try:
@@ -127,7 +151,12 @@ def _store(
                 rows.create(name=name, query=query, **columns)
         except IntegrityError:
             wrong = _taken(words, name)
-    return plain(request, 422, f"The {words.one} was not saved", wrong) if wrong else None
+    return _refuse(f"The {words.one} was not saved.", wrong, name) if wrong else {}
+
+
+def _refuse(what: str, why: str, name: str, pk: object = "") -> dict[str, str]:
+    known = Refusal(name[: LONGEST_NAME + 1], f"{what} {why}", str(pk))
+    return {REFUSED: signing.dumps(known, salt=REFUSED, compress=True)}
 
 
 def _given_name(request: HttpRequest) -> str:

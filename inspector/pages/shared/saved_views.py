@@ -67,24 +67,25 @@ def menu(request: HttpRequest, page: SavedView.Page, query: str) -> dict[str, An
         undo=saved_queries.offer(
             _views(request, page), project_of(request), request, reverse(f"{page}_view_restore"), page
         ),
+        refused=saved_queries.refusal(request.GET),
     )
 
 
 def save(request: HttpRequest, page: SavedView.Page, query: str) -> HttpResponse:
     """Save a query string, as the page itself writes it, under the name of the form."""
-    return saved_queries.store(request, WORDS, _views(request, page), query, page=page) or _to(page, query)
+    return _to(page, query, **saved_queries.store(request, WORDS, _views(request, page), query, page=page))
 
 
 def delete(request: HttpRequest, page: SavedView.Page, query: str, pk: UUID) -> HttpResponse:
     """Delete a view; back to the page with the filters that are set, with an undo."""
     undo = saved_queries.take_away(get_object_or_404(_views(request, page), pk=pk), page)
-    return _to(page, f"{query}{'' if query == '?' else '&'}{urlencode({'undo': undo})}")
+    return _to(page, query, undo=undo)
 
 
 def rename(request: HttpRequest, page: SavedView.Page, query: str, pk: UUID) -> HttpResponse:
     """Give a view another name; back to the page with the filters that are set."""
     views = _views(request, page)
-    return saved_queries.rename(request, WORDS, views, get_object_or_404(views, pk=pk)) or _to(page, query)
+    return _to(page, query, **saved_queries.rename(request, WORDS, views, get_object_or_404(views, pk=pk)))
 
 
 def restore(request: HttpRequest, page: SavedView.Page, query: str) -> HttpResponse:
@@ -93,12 +94,13 @@ def restore(request: HttpRequest, page: SavedView.Page, query: str) -> HttpRespo
     deleted = saved_queries.taken_away(views, project_of(request), request.POST.get("undo", ""), page)
     if deleted is None:  # brought back already, too late, or the name is taken by now
         return _to(page, query)
-    return saved_queries.bring_back(request, WORDS, views, deleted, page=page) or _to(page, query)
+    return _to(page, query, **saved_queries.bring_back(WORDS, views, deleted, page=page))
 
 
 def _views(request: HttpRequest, page: SavedView.Page) -> QuerySet[SavedView]:
     return SavedView.objects.of(project_of(request)).filter(page=page)
 
 
-def _to(page: SavedView.Page, query: str) -> HttpResponse:
-    return HttpResponseRedirect(reverse(HOME[page]) + ("" if query == "?" else query) + saved_queries.PLACE)
+def _to(page: SavedView.Page, query: str, **more: str) -> HttpResponse:
+    pairs = "&".join(filter(None, (query.removeprefix("?"), urlencode(more))))
+    return HttpResponseRedirect(reverse(HOME[page]) + (pairs and f"?{pairs}") + saved_queries.place(more))

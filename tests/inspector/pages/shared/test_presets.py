@@ -4,6 +4,7 @@ Here because they are rows, to be tried on both databases; what else the overvie
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import timedelta
 
@@ -20,6 +21,18 @@ HOSTILE = "<script>alert(1)</script> & “q”"
 
 def preset(query: str, name: str = "mine") -> Preset:
     return Preset.objects.of(default_project()).create(name=name, query=query)
+
+
+def refused(client, address: str, sent: dict[str, str], field: str) -> tuple[str, str]:
+    """What the page that a refused form leads back to says beside the field, and the name that the field still has."""
+    target = client.post(address, sent)["Location"]
+    assert target.endswith(f"#{field}")
+    shown = menu(client.get(target.partition("#")[0]).text)
+    sentence = re.search('class="field-error" id="saved-refused">([^<]*)', shown)[1]
+    box = re.search(f'<input[^>]*id="{field}"[^>]*>', shown)[0]
+    assert 'aria-invalid="true"' in box
+    assert "saved-refused" in re.search('aria-describedby="([^"]*)"', box)[1]
+    return html.unescape(sentence), html.unescape(re.search('value="([^"]*)"', box)[1])
 
 
 def menu(page: str) -> str:
@@ -120,8 +133,10 @@ def test_a_preset_is_renamed_and_keeps_what_it_stands_for(client, gap, save):
 def test_a_new_name_that_cannot_be_is_refused_in_words(client, save, name, words):
     preset("?cap=2", "taken")
     row = preset("?cap=3", "old")
-    answer = client.post(f"{save}/{row.pk}/rename", {"name": name})
-    assert (answer.status_code, "The preset was not renamed" in answer.text, words in answer.text) == (422, True, True)
+    sentence, typed = refused(client, f"{save}/{row.pk}/rename", {"name": name}, f"saved-name-{row.pk}")
+    assert sentence.startswith("The preset was not renamed. ")
+    assert words in sentence
+    assert typed == (name if name else "old")
     assert Preset.unscoped.get(pk=row.pk).name == "old"
 
 
@@ -170,22 +185,37 @@ def test_a_preset_of_a_policy_that_is_gone_is_named_and_leads_nowhere(client, ga
         ("\u202e", "?cap=3", "A preset needs a name"),
         ("x" * 61, "?cap=3", "at most 60 characters; this one has 61"),
         ("taken", "?cap=3", "There is a preset with the name “taken” already"),
-        ("new", "?cap=many", "a number from 0 to 100"),
-        ("new", "?policy=nevermore", "is not known"),
     ],
 )
-def test_what_cannot_be_saved_is_refused_in_words(client, save, name, query, words):
+def test_a_name_that_cannot_be_is_refused_beside_its_field(client, save, name, query, words):
     preset("?cap=2", "taken")
-    answer = client.post(save, {"name": name, "query": query})
-    assert (answer.status_code, words in answer.text) == (422, True)
+    sentence, typed = refused(client, save, {"name": name, "query": query}, "saved-name")
+    assert sentence.startswith("The preset was not saved. ")
+    assert words in sentence
+    assert typed == name
     assert Preset.unscoped.get().query == "?cap=2"
 
 
 def test_a_project_has_a_hundred_presets_at_most(client, save):
     rows = [Preset(name=str(number), query="?cap=3") for number in range(MOST)]
     Preset.objects.of(default_project()).bulk_create(rows)
-    answer = client.post(save, {"name": "more", "query": "?cap=3"})
-    assert (answer.status_code, "A project has at most 100 presets" in answer.text) == (422, True)
+    sentence, _ = refused(client, save, {"name": "more", "query": "?cap=3"}, "saved-name")
+    assert "A project has at most 100 presets" in sentence
+
+
+@pytest.mark.parametrize(
+    ("query", "words"), [("?cap=many", "a number from 0 to 100"), ("?policy=nevermore", "is not known")]
+)
+def test_settings_that_cannot_be_are_not_saved(client, save, query, words):
+    answer = client.post(save, {"name": "new", "query": query})
+    assert (answer.status_code, words in answer.text) == (422, True)
+    assert not Preset.unscoped.exists()
+
+
+@pytest.mark.parametrize("text", ["", "x", "\x00", "a:b:c", "é:é:é", "." * 5_000])
+def test_a_refusal_that_is_not_ours_says_nothing(client, gap, text):
+    page = client.get(gap.get_absolute_url(), {"refused": text})
+    assert (page.status_code, "was not" in menu(page.text)) == (200, False)
 
 
 def test_a_hostile_name_and_hostile_settings_are_text(client, gap, save):
@@ -229,9 +259,9 @@ def test_a_viewer_chooses_presets_and_changes_none(gap, save, team, team_handler
         ("", None),
     ],
 )
-def test_a_refused_name_leads_back_to_the_page_with_the_form(client, coding, referer, back):
+def test_refused_settings_lead_back_to_the_page_with_the_form(client, coding, referer, back):
     page = coding.get_absolute_url()
-    sent = {"name": "", "query": "?policy=codex"}
+    sent = {"name": "x", "query": "?policy=nevermore"}
     refused = client.post(f"{page}presets", sent, headers={"referer": referer.format(page=page)})
     assert refused.status_code == 422
     text = refused.content.decode()
