@@ -71,7 +71,11 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
             "records to /v1/logs."
         )
         return plain(request, 404, "Nothing here", sentence)
-    return plain(request, 404, "Page not found", "The session may have been deleted, or the address is mistyped.")
+    if request.method == "POST":
+        return plain(
+            request, 404, "No longer here", "What you wanted to change may have been deleted in another window."
+        )
+    return plain(request, 404, "Page not found", "It may have been deleted, or the address is mistyped.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

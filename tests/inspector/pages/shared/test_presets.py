@@ -83,6 +83,20 @@ def test_a_deletion_is_undone_whole(client, gap, save):
     assert (again.pk, again.name, again.query, again.project) == (row.pk, row.name, row.query, row.project)
 
 
+def test_what_another_window_has_deleted_is_no_session(client, gap, save):
+    row = preset("?cap=3")
+    client.post(f"{save}/{row.pk}/delete")
+    for form in ("delete", "rename"):
+        answer = client.post(
+            f"{save}/{row.pk}/{form}",
+            {"name": "new"},
+            headers={"referer": f"http://testserver{gap.get_absolute_url()}"},
+        )
+        assert (answer.status_code, "session may" in answer.text) == (404, False)
+        assert "What you wanted to change may have been deleted in another window." in answer.text
+        assert ">Back</a>" in answer.text
+
+
 def test_an_undo_that_was_done_is_not_offered_and_changes_nothing(client, gap, save):
     deleted = client.post(f"{save}/{preset('?cap=3').pk}/delete")["Location"]
     undo = undo_of(client.get(deleted).text)
