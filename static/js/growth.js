@@ -172,6 +172,7 @@ function begin(box) {
   };
 
   const reached = (isThere) => {
+    if (isThere) document.dispatchEvent(new CustomEvent("server:answers"));
     missed = isThere ? 0 : missed + 1;
     if (missed === MISSED) {
       before = words.textContent;

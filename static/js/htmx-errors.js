@@ -1,4 +1,6 @@
 // Says in words when a request of the page fails, instead of leaving the page as it was without a sign.
+const UNREACHED = "The server cannot be reached. Is it still running?";
+const BACK = "The server answers again. If the page does not show what you did last, do it again.";
 const place = document.getElementById("errors");
 
 function show(sentence) {
@@ -25,6 +27,9 @@ function reason(xhr) {
 }
 
 document.addEventListener("htmx:responseError", (event) => show(reason(event.detail.xhr)));
-document.addEventListener("htmx:sendError", () => show("The server cannot be reached. Is it still running?"));
+document.addEventListener("htmx:sendError", () => show(UNREACHED));
+document.addEventListener("server:answers", () => {
+  if (place.querySelector("span")?.textContent === UNREACHED) show(BACK);
+});
 document.addEventListener("htmx:timeout", () => show("The server did not answer in time."));
 document.addEventListener("htmx:afterSwap", () => place.replaceChildren());

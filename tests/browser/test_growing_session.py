@@ -252,3 +252,14 @@ def test_the_first_call_of_a_followed_session_is_shown_at_once(page, served):
     page.reload()
     served.upload("first.jsonl", grown(1, "first"))
     page.locator("#chart").wait_for()
+
+
+def test_the_page_says_when_a_server_that_could_not_be_reached_answers_again(page, sessions):
+    page.goto(sessions("small-window") + "steps?at=2")
+    page.route("**/*", lambda route: route.abort("connectionrefused"))
+    page.keyboard.press("j")
+    notice = page.locator("#errors")
+    notice.get_by_text("The server cannot be reached.").wait_for()
+    page.unroute("**/*")
+    notice.get_by_text("The server answers again.").wait_for()
+    page.seen.console.clear()
