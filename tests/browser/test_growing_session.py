@@ -260,6 +260,7 @@ def test_the_page_says_when_a_server_that_could_not_be_reached_answers_again(pag
     page.keyboard.press("j")
     notice = page.locator("#errors")
     notice.get_by_text("The server cannot be reached.").wait_for()
+    assert notice.get_by_role("button").bounding_box()["height"] < 30, "its word is in one line"
     page.unroute("**/*")
     notice.get_by_text("The server answers again.").wait_for()
     page.seen.console.clear()
