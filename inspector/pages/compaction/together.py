@@ -163,15 +163,19 @@ def _about(side: CompactionSide, several: bool) -> dict[str, Any]:
 
 def _rows(sides: Sequence[CompactionSide]) -> list[dict[str, Any]]:
     """The table: each figure with the difference of every later compaction to the first."""
-    return [_row(row) for row in figures_of(sides) if any(row.values) or row.unit == SHARE]
+    letters = [side.letter for side in sides]
+    return [_row(row, letters) for row in figures_of(sides) if any(row.values) or row.unit == SHARE]
 
 
-def _row(row: CompactionFigures) -> dict[str, Any]:
+def _row(row: CompactionFigures, letters: Sequence[str]) -> dict[str, Any]:
     first, *others = row.values
     return {
         "name": row.name,
         "first": _shown(row.unit, first),
-        "others": [{"value": _shown(row.unit, value), "difference": _difference(row, value)} for value in others],
+        "others": [
+            {"letter": letter, "value": _shown(row.unit, value), "difference": _difference(row, value)}
+            for letter, value in zip(letters[1:], others, strict=True)
+        ],
     }
 
 

@@ -163,16 +163,22 @@ def _rows(sides: list[ComparedSide]) -> list[dict[str, Any]]:
             "name": name,
             "first": tokens(columns[0][name]),
             "others": [
-                {"value": tokens(column[name]), "difference": signed(column[name] - columns[0][name])}
-                for column in columns[1:]
+                {
+                    "letter": side.letter,
+                    "value": tokens(column[name]),
+                    "difference": signed(column[name] - columns[0][name]),
+                }
+                for side, column in zip(sides[1:], columns[1:], strict=True)
             ],
         }
         for name in columns[0]
     ]
-    fills = [percent(side.fill, 1, 1) for side in sides]
-    apart = [points(sides[0].fill, side.fill) for side in sides[1:]]
-    others = [{"value": fill, "difference": more} for fill, more in zip(fills[1:], apart, strict=True)]
-    return [*rows, {"name": "peak fill", "first": fills[0], "others": others}]
+    first, *later = sides
+    fills = [
+        {"letter": side.letter, "value": percent(side.fill, 1, 1), "difference": points(first.fill, side.fill)}
+        for side in later
+    ]
+    return [*rows, {"name": "peak fill", "first": percent(first.fill, 1, 1), "others": fills}]
 
 
 def _at_step(side: ComparedSide, step: int) -> dict[str, Any]:
