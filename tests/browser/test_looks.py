@@ -109,6 +109,13 @@ def test_nothing_covers_a_text_on_a_phone_however_far_it_is_scrolled(open_page, 
         assert page.evaluate(COVERED) == [], place
 
 
+def test_the_history_of_a_fact_fits_a_narrow_page(open_page, sessions):
+    page = open_page(width=360)
+    page.goto(sessions("long-coding") + "facts?q=the")
+    lane = page.locator("#lane .table-wrap")
+    assert lane.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
 def test_the_classes_of_a_request_fit_a_narrow_page(open_page, sessions):
     page = open_page(width=360)
     visit(page, sessions, "context")

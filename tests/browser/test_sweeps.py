@@ -33,6 +33,13 @@ def test_it_is_accessible_and_fits(page, swept):
     check_looks(page, "sweep", full_page=True)
 
 
+def test_the_figures_of_its_sessions_fit_a_narrow_page(open_page, swept):
+    page = open_page(width=360)
+    drawn(page, swept)
+    sessions = page.locator(".table-wrap:has(.sweep-sessions)")
+    assert sessions.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("address", ["/sweeps/", "/sweeps/new"])
 def test_list_and_form_are_accessible_and_fit(page, swept, address):
