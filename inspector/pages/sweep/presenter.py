@@ -18,6 +18,7 @@ from inspector.replays.choice import sentence_of
 
 Value = int | float | str | None
 SHOWN_TRADE_OFFS, SHOWN_LEFT_OUT, SHOWN_SESSIONS = 30, 20, 60
+EQUAL_SHOWN = 5  # settings with the recommended result that are named; the others are counted
 NOT_CHECKED = (
     "All sessions come from one recording, so the recommendation cannot be checked on others: halves of one "
     "recording's calls are not independent of each other."
@@ -120,11 +121,15 @@ def recommendation(answer: EndedSweep) -> dict[str, Any]:
         "order": f"{ORDER} The chosen figure: {answer.question.measure.title}.",
         "folds": [sentence_of(fold_words(result, fold)) for fold in result.folds],
         "not_checked": "" if result.folds else NOT_CHECKED,
-        "equal": f"{counted(len(equal), 'other setting')} with the same result: {', '.join(equal[:5])}"
-        f"{' …' if len(equal) > 5 else ''}."
-        if equal
-        else "",
+        "equal": _same(equal) if equal else "",
     }
+
+
+def _same(settings: list[str]) -> str:
+    """Settings with the result of the recommended one, the first of many."""
+    more = len(settings) - EQUAL_SHOWN
+    listed = "; ".join([*settings[:EQUAL_SHOWN], *([f"and {more:,} more"] if more > 0 else [])])
+    return f"{counted(len(settings), 'other setting')} with the same result: {listed}."
 
 
 def trade_offs(answer: EndedSweep) -> dict[str, Any]:

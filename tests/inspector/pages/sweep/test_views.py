@@ -125,6 +125,19 @@ def test_one_recording_says_that_it_cannot_be_checked(client, two):
     assert "cannot be checked on others" in page
 
 
+@pytest.mark.parametrize(
+    ("caps", "words"),
+    [
+        ("2.1, 2.2, 2.3", "2 other settings with the same result: buffer=500, cap=2.2; buffer=500, cap=2.3."),
+        ("2.1:2.8:0.1", "cap=2.5; buffer=500, cap=2.6; and 2 more."),
+    ],
+)
+def test_settings_with_the_same_result_are_told_apart(client, two, caps, words):
+    sweep = started(client, values1="500", values2=caps)
+    work()
+    assert words in client.get(sweep.get_absolute_url()).text
+
+
 def test_cost_and_dropped_requests_are_shown_where_they_were_asked_for(client, two):
     sweep = started(client, figure="cost", values1="500, 6k", axis2="", values2="")
     work()
