@@ -31,7 +31,7 @@ class DeletedQuery(NamedTuple):
     query: str
 
 
-class Refusal(NamedTuple):
+class RefusedName(NamedTuple):
     """A name that was not taken."""
 
     name: str
@@ -66,7 +66,7 @@ def menu(words: Words, items: Iterable[dict[str, Any]], **more: Any) -> dict[str
     """What `_saved_queries.html` shows. `items`: id, name, address of each, those that delete and rename it, is it the
     current one, and what else is said of it (words, note). `more`: query (of this page), save (address), may_save,
     help, after a deletion undo (see `offer`), and after a refused name refused (see `refusal`)."""
-    refused: Refusal | None = more.pop("refused", None)
+    refused: RefusedName | None = more.pop("refused", None)
     of_row = refused.pk if refused else ""
     rows = [{**item, "refused": refused if str(item["id"]) == of_row else None} for item in items]
     current = next((row["name"] for row in rows if row["current"]), "")
@@ -102,10 +102,10 @@ def rename(request: HttpRequest, words: Words, rows: QuerySet[Any], row: Any) ->
     return _refuse(f"The {words.one} was not renamed.", wrong, name, row.pk) if wrong else {}
 
 
-def refusal(given: Mapping[str, str]) -> Refusal | None:
+def refusal(given: Mapping[str, str]) -> RefusedName | None:
     """What the parameters of an address say was refused; None where they say nothing that is ours."""
     try:
-        return Refusal(*signing.loads(given.get(REFUSED, ""), salt=REFUSED, max_age=UNDO_FOR))
+        return RefusedName(*signing.loads(given.get(REFUSED, ""), salt=REFUSED, max_age=UNDO_FOR))
     except signing.BadSignature:
         return None
 
@@ -155,7 +155,7 @@ def _store(words: Words, rows: QuerySet[Any], name: str, query: str, **columns: 
 
 
 def _refuse(what: str, why: str, name: str, pk: object = "") -> dict[str, str]:
-    known = Refusal(name[: LONGEST_NAME + 1], f"{what} {why}", str(pk))
+    known = RefusedName(name[: LONGEST_NAME + 1], f"{what} {why}", str(pk))
     return {REFUSED: signing.dumps(known, salt=REFUSED, compress=True)}
 
 
