@@ -6,9 +6,9 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
-from guard_core.costs import HAS_MEDIA, TEXT
+from guard_core.costs import HAS_MEDIA, HAS_RESULT, TEXT
 from guard_core.errors import SummaryFailed
-from guard_core.forms import CutToEnds
+from guard_core.forms import CutToEnds, Removed
 from guard_core.ledger import Ledger
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, failed
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, ListMessage, role_of, view_of
@@ -30,6 +30,7 @@ from guard_core.trace import NOTHING_TO_COMPACT
 from guard_core.views import Synthetic
 
 SUMMARY_TOKENS = 4_096  # ours: shares of a summary are taken of it; the library sets no limit
+WITHOUT_RESULTS = Removed(what="result").name
 MARKER = "[...]"  # what a cut message of the user ends with
 
 
@@ -118,8 +119,8 @@ class Summarizing(PydanticAIWindow):
         return KeptTurns(_first_turn(ledger, groups[first], system), [], flat(groups[cut:]))
 
     def _prompts(self, ledger: Ledger, group: LibraryMessage, state: SummarizingMemory) -> list[ListMessage]:
-        """The user's messages in one of the library's, of which those that are not copies already are one prompt: its
-        texts share the characters that may stay (`_bound_sequence` of 0.62.0)."""
+        """The user's messages in one of the library's, without results beside them, of which those that are not copies
+        already are one prompt: its texts share the characters that may stay (`_bound_sequence` of 0.62.0)."""
         kept, room = [], self.settings.keep_user_messages_max_chars
         for message in group.messages:
             if not is_prompt(ledger, message):
@@ -127,8 +128,10 @@ class Summarizing(PydanticAIWindow):
             if message.event in state.copies:
                 kept.append(message)
                 continue
-            if room or ledger.events["flags"][message.event] & HAS_MEDIA:  # a picture stays without its text
-                kept.append(message.joined(_cut_to(room)))
+            flags = ledger.events["flags"].item(message.event)
+            if room or flags & HAS_MEDIA:  # a picture stays without its text
+                said = message.joined(WITHOUT_RESULTS) if flags & HAS_RESULT else message
+                kept.append(said.joined(_cut_to(room)))
             room -= min(_text_chars(ledger, message.event), room)
         return kept
 

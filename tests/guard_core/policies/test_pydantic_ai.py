@@ -198,6 +198,16 @@ def test_messages_of_the_user_in_a_row_share_the_characters_that_stay():
     assert texts[:3] == ["a" * 12, "bbb[...]", ""]
 
 
+def test_a_message_of_the_user_stays_without_the_results_beside_it():
+    mixed = Event(Role.USER, (*tool_result("r" * 40).parts, TextPart("Now this")))
+    rest = [item for _ in range(3) for item in (model("m"), user("u"))]
+    log = session(user("a"), tool_call("read_file"), mixed, *rest, calls=(ModelCall(at=9),))
+    settings = {"max_messages": 5, "keep_messages": 5, "keep_tokens": 0, "keep_user_messages": True}
+    (record,) = run(get_policy(SUMMARIZING, max_tokens=0, **settings), log).compactions
+    stayed = [event for event in materialise(record.after, log) if TextPart("Now this") in event.parts]
+    assert [event.parts for event in stayed] == [(TextPart("Now this"),)]
+
+
 def test_an_error_of_the_summariser_ends_the_run():
     policy = get_policy(SUMMARIZING, max_tokens=0, max_messages=10, keep_messages=4)
     trace = replay(Ledger.of(TALK), policy, window=200_000, summarizer=ScriptedSummaries((None,)))
