@@ -220,15 +220,15 @@ def print_lane(browser: Any, web: int, origin: str, session: str, typed: str) ->
 
 
 def wait_for_worker(root: int) -> None:
-    """Return once the server and its worker have computed less than a twentieth of two seconds: what follows an import
-    is done."""
+    """Return once the server and its worker have computed less than a twentieth of ten seconds, which is longer than
+    the worker waits between two jobs: what follows an import is done."""
     before: dict[int, float] = {}
     while True:
         now = {pid: processor_time(pid) for pid in family(root)}
-        if before and sum(spent - before.get(pid, 0.0) for pid, spent in now.items()) < 100:
+        if before and sum(spent - before.get(pid, 0.0) for pid, spent in now.items()) < 500:
             return
         before = now
-        time.sleep(2)
+        time.sleep(10)
 
 
 def main() -> None:
