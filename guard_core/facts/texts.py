@@ -96,6 +96,9 @@ _COMMON_IN = {
     ),
 }
 _COMMON_ANYWHERE = frozenset().union(*_COMMON_IN.values())
+_LANGUAGES_WITH = {
+    word: tuple(language for language, common in _COMMON_IN.items() if word in common) for word in _COMMON_ANYWHERE
+}
 # Scripts that put no space between words, or join words with what follows them: kana, CJK ideographs with their
 # extensions, Hangul. Hiragana are mostly endings and particles, and no words here.
 _KATAKANA = "\u30a1-\u30ff"
@@ -549,8 +552,11 @@ def _are_of_other_languages(text: str, other: str) -> bool:
 @remembered(MOST_REMEMBERED)
 def common_words(text: str) -> dict[str, int]:
     """How often a text has the words that any text of each language has."""
-    words = _WORD.findall(normalised(text[:MOST_OF_LANGUAGE]))
-    return {language: sum(word in common for word in words) for language, common in _COMMON_IN.items()}
+    counts = dict.fromkeys(_COMMON_IN, 0)
+    for word in _WORD.findall(normalised(text[:MOST_OF_LANGUAGE])):
+        for language in _LANGUAGES_WITH.get(word, ()):
+            counts[language] += 1
+    return counts
 
 
 @remembered(MOST_REMEMBERED)
