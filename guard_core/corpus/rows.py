@@ -76,9 +76,9 @@ class TriggerRow(msgspec.Struct, frozen=True):
     `compactions` are counted by cause. The threshold is above `above` and at most `at_most` (relation ">": at least,
     and below); both are named where they exclude each other (`contradiction`). `left_out` are compactions that a person
     may have asked for. `formula` is the simplest known one that explains most of the `fired` compactions with a count,
-    `explained` of them; `others` explain as many. `clusters` part sessions that contradict each other into as few
-    thresholds as possible; sessions without a bound from above are in none. `rules` are the agent's own with the
-    settings of its sessions.
+    `explained` of them; `others` counts the other thresholds of known formulas that explain as many. `clusters` part
+    sessions that contradict each other into as few thresholds as possible; sessions without a bound from above are in
+    none. `rules` are the agent's own with the settings of its sessions.
     """
 
     key: RowKey
@@ -224,7 +224,7 @@ class _Group:
     # -- the formula
 
     def formula(self, bounds: Bounds, fired: list[CompactionCheck]) -> tuple[Hypothesis | None, int, int]:
-        """The simplest formula that explains most compactions, how many those are, and how many others explain as many.
+        """The simplest formula that explains most compactions, how many those are, and how many other thresholds do.
 
         A formula outside the interval is none, unless the sessions contradict each other: then it is the one that
         explains more than half.

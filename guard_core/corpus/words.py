@@ -34,7 +34,7 @@ def formula_words(row: TriggerRow | Cluster) -> str:
         return "no known formula explains it" if None not in (row.above, row.at_most) else ""
     words = f"{equation(row.formula.threshold, row.formula.formula)} explains {row.explained:,} of {row.fired:,}"
     do = "does" if row.others == 1 else "do"
-    return f"{words} (as {do} {counted(row.others, 'other formula')})" if row.others else words
+    return f"{words} (as {do} {counted(row.others, 'other threshold')})" if row.others else words
 
 
 def cluster_words(row: TriggerRow, cluster: Cluster) -> str:

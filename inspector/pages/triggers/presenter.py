@@ -217,10 +217,10 @@ def _row(row: TriggerRow, wanted: TriggersFilter, links: Links, drawn: _Drawn) -
 
 
 def _as_do(others: int) -> str:
-    """How many more formulas explain as much."""
+    """How many more thresholds explain as much."""
     if not others:
         return ""
-    return f"as {'does' if others == 1 else 'do'} {counted(others, 'other formula')}"
+    return f"as {'does' if others == 1 else 'do'} {counted(others, 'other threshold')}"
 
 
 def _own_rule(row: TriggerRow) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import pytest
 
 from guard_core.corpus import rows_of
 from guard_core.corpus.rows import explained_by
+from guard_core.corpus.words import formula_words
 from guard_core.rules import AGENTS
 from guard_core.rules.evidence import Cause
 from tests.guard_core.corpus.evidence import fired, stretch
@@ -31,6 +32,12 @@ def test_the_formula_is_the_simplest_one_inside_and_says_how_many_it_explains():
     row = only(stretch("a", fired(155_300, 154_000), passed=154_990), stretch("b", fired(155_001, 10), passed=0))
     assert (row.formula.threshold, row.formula.changes) == (155_000, 0)
     assert (row.explained, row.fired) == (2, 2)
+
+
+def test_formulas_with_the_same_threshold_are_counted_once_and_called_thresholds():
+    wide, narrow = (only(stretch("a", fired(90_000, least), passed=least)) for least in (80_000, 85_000))
+    assert wide.others > narrow.others > 0
+    assert formula_words(wide).endswith(f"explains 1 of 1 (as do {wide.others} other thresholds)")
 
 
 def test_without_a_lower_bound_only_the_agents_own_threshold_is_named():
