@@ -195,6 +195,9 @@ def measure(browser: Any, web: int, origin: str, session: str, middle: int = 25_
         line("what-if, the chart", charts, "150 ms p95")
         line("what-if, all of the words", words, "none yet")
         print(f"{'renderer, after all that':<30}{renderer_memory():7.0f} MB proportional, aim 250 MB")
+    with opened(browser, web, origin) as one:  # a text is typed on the page of facts, once its instructions are there
+        one.page.goto(f"{session}facts")
+        wait_for_worker(web)
     for typed in LANES:  # a second look at one would find its places in memory
         print_lane(browser, web, origin, session, typed)
     print(f"{'page':<34}{'kB':>6}{'nodes':>8}   aim 700 kB, 2,000 nodes")
