@@ -200,7 +200,7 @@ class _Table:
 
 
 def _wait(open_calls: dict[tuple[str, str], list[list[CallPlace]]], key: tuple[str, str], place: CallPlace) -> None:
-    """Adds a call that waits for its result. Those of one event, or without an id, are answered in their order. Of
+    """Add a call that waits for its result. Those of one event, or without an id, are answered in their order. Of
     events with calls of one id the newest is answered first, for an id is used again after calls that never were."""
     waiting = open_calls.setdefault(key, [[]])
     if key[0] == "id" and waiting[-1] and waiting[-1][-1][0] != place[0]:

@@ -239,7 +239,7 @@ def public_classes(root: Path) -> dict[str, list[str]]:
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Verbs that say what happened to a thing, as names of what it is.
-VAGUE_NAMES = {"came", "found", "goes_by", "goes_on", "going", "going_on", "gone_on", "made", "tell", "told"}
+VAGUE_NAMES = {"came", "found", "goes_by", "goes_on", "going", "going_on", "gone_on", "made", "tell", "tells", "told"}
 
 
 def named_vaguely(path: Path) -> set[str]:

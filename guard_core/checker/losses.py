@@ -13,12 +13,12 @@ from guard_core.checker.restating import (
     has_part,
     is_foreign,
     lifts_before,
+    may_state,
     parted,
     repeats,
     restates,
     rule_in,
     states_rules_alone,
-    tells,
     weight,
 )
 from guard_core.checker.shared import (
@@ -405,7 +405,7 @@ def _may_have_rule(story: Story, step: int, rule: str, words: str = "") -> bool:
     if place < 0:
         return False
     said = ["\n".join(map(part_text, event.parts)) for event in own_texts(story.session.compactions[place])]
-    return is_foreign("\n".join(said), rule) or any(tells(text, rule) for text in said)
+    return is_foreign("\n".join(said), rule) or any(may_state(text, rule) for text in said)
 
 
 def _begins(text: str, quote: str) -> bool:

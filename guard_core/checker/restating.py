@@ -101,13 +101,13 @@ def restates(story: Story, index: int, message: int) -> bool:
     short = [one for one in sentences if len(content_words(one)) > 1]
     for text in said:
         says = [is_said(text, one, paraphrases(text, one, _RESTATED)) for one in long]
-        says = says or [tells(text, one) for one in short]
+        says = says or [may_state(text, one) for one in short]
         if says and all(says):
             return True
     return False
 
 
-def tells(text: str, sentence: str) -> bool:
+def may_state(text: str, sentence: str) -> bool:
     """May a text say what a sentence says."""
     return is_said(text, sentence, conveys(text, sentence))
 

@@ -36,7 +36,7 @@ _DIRECTING = re.compile(
     r"(?:never|always|do not|don['’]?t|only|avoid|prefer|at most|at least|without|instead of|unless)\b",
     re.IGNORECASE,
 )
-# What begins as such a rule and goes on as a statement does: with a subject and a verb that no rule has, "only three of
+# What begins as such a rule and continues as a statement: with a subject and a verb that no rule has, "only three of
 # them were left", or with a circumstance and a verb before its subject, "never before has it rained so much"; behind
 # "without" and the like in its main clause. Ours.
 _STATEMENT = re.compile(

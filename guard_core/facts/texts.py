@@ -20,7 +20,7 @@ from guard_core.remembering import remembered
 PASSAGE = 3
 PARAPHRASE_CUT = 0.41
 # A request is said again in other words by more of each of its sentences: what was done about it is about the same
-# things. Ours: of the sample with four compactions of ADK it tells the requests that a summary names from the others.
+# things. Ours: in the sample with four compactions of ADK it separates the requests that a summary names from others.
 RESTATED_CUT = 0.55
 CLAUSE_WORDS = 3  # ours: content words of a clause that is looked for by itself
 FEWEST_WORDS = 4  # content words, as the labelled sentences have; of shorter ones only a quotation counts

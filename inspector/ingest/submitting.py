@@ -211,9 +211,9 @@ def remove_cancelled(asked_by: str, seconds: float = SLICE_SECONDS, together: in
         try:
             is_removing |= drop_unused(*some)
         except OSError:
-            kept = _remove_each(some)
-            stuck |= kept
-            is_removing |= len(kept) < len(some)
+            remaining = _remove_each(some)
+            stuck |= remaining
+            is_removing |= len(remaining) < len(some)
         if time.monotonic() >= until:
             break
     if is_removing and cancelled().exclude(pk__in=stuck).exists():

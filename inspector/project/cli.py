@@ -80,7 +80,7 @@ def _statusline(options: argparse.Namespace) -> int:
 def _hooks(options: argparse.Namespace) -> int:
     import json  # as `keeping`, only for this command: an agent waits for its status line
 
-    from inspector.beside.keeping import settings, this_command
+    from inspector.beside.keeping import settings, this_command  # only for this command
 
     print(json.dumps(settings(this_command()), indent=2))
     return 0
@@ -90,7 +90,7 @@ def _keep(options: argparse.Namespace) -> int:
     """Exit code 1 at most: 2 would stop the agent's compaction."""
     from datetime import UTC, datetime  # as `keeping`, only for this command: an agent waits for it
 
-    from inspector.beside.keeping import MOST_BYTES, folder_of_copies, keep
+    from inspector.beside.keeping import MOST_BYTES, folder_of_copies, keep  # only for this command
 
     folder = folder_of_copies()
     try:

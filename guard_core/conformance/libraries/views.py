@@ -208,7 +208,7 @@ def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -
     """What differs between two messages.
 
     A rewritten message whose marker is gone is an inserted one in the files, so that one of the two may be inserted.
-    Messages with the same role, text and calls cannot be told apart, whatever they are named: libraries that ignore
+    Messages with the same role, text and calls cannot be distinguished, whatever they are named: libraries that ignore
     pictures do not even keep those.
     """
     are_verbatim = theirs.is_verbatim and ours.is_verbatim

@@ -152,9 +152,9 @@ def _beginning(work: ListInWork, choose: Callable[[GroupedList], list[int] | Non
     return None
 
 
-def _without_first(work: ListInWork, oldest_over: Callable[[GroupedList], list[int] | None]) -> ListInWork | None:
-    """A long list without the groups of its beginning that are `oldest_over`; as `_beginning`."""
-    begin = _beginning(work, oldest_over)
+def _without_first(work: ListInWork, choose: Callable[[GroupedList], list[int] | None]) -> ListInWork | None:
+    """A long list without the groups of its beginning that `choose` gives; as `_beginning`."""
+    begin = _beginning(work, choose)
     return None if begin is None else work.became(begin.whole(begin.groups.without(set(begin.chosen))))
 
 
@@ -219,9 +219,9 @@ def _older_tool_groups(groups: GroupedList, keep: int) -> list[int]:
     return tools[: max(len(tools) - keep, 0)]
 
 
-def _without(work: ListInWork, groups: GroupedList, oldest_over: set[int], before: Included = NOTHING) -> ListInWork:
+def _without(work: ListInWork, groups: GroupedList, removed: set[int], before: Included = NOTHING) -> ListInWork:
     """The list without some groups, behind what comes `before` them."""
-    return work.became(groups.without(oldest_over).behind(before)) if oldest_over else work
+    return work.became(groups.without(removed).behind(before)) if removed else work
 
 
 def tool_results_message(ledger: Ledger, session: Session | None, events: list[int]) -> tuple[Synthetic, int]:

@@ -71,7 +71,7 @@ def turn_ends(ledger: Ledger) -> Ints:
 
 
 def ends_before(ledger: Ledger, rows: Ints, at: Ints) -> Ints:
-    """Where the turn ended that was over before some steps over `at` events; -1: none was, the turn goes on."""
+    """Where the turn ended that was over before some steps over `at` events; -1: none was, the turn continues."""
     turns, user = ledger.steps["turn"], ledger.steps["user_event"][rows]
     begins = (rows > 0) & (turns[np.maximum(rows - 1, 0)] != turns[rows]) & (user >= 0) & (user < at)
     return np.where(begins, turn_ends(ledger)[user], -1)

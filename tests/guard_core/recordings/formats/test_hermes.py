@@ -442,8 +442,8 @@ def test_an_answer_like_an_earlier_one_is_new_if_it_is_later_than_the_child_sess
     """0.19, run with `in_place: false`; a summary merged into a kept answer has the answer's time."""
     merged = "[PRIOR CONTEXT — for reference only]\nOne\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n" + MARK
     before = written("s1", 100, "u List", "a One", "a Done", "u Go")
-    kept = [row("assistant", merged, 100.001), *written("s2", 200, "a Done", "u Go")]
-    child = [item | {"session_id": "s2"} for item in kept] + written("s2", 300, "a Done")
+    copies = [row("assistant", merged, 100.001), *written("s2", 200, "a Done", "u Go")]
+    child = [item | {"session_id": "s2"} for item in copies] + written("s2", 300, "a Done")
     (session,) = read_as(FORMAT, database(*before, *child, sessions=chained(2, 1), schema=22)).sessions
     assert texts(session) == ["List", "One", "Done", "Go", "Done"]
     assert [(item.at, item.base) for item in session.compactions] == [(4, (Inserted(0), Span(2, 4)))]

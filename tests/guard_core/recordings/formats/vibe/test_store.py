@@ -465,8 +465,8 @@ def test_a_boundary_in_a_log_is_a_compaction_behind_which_nothing_of_before_is_s
     recording = read(lines(*log))
     (session,) = recording.sessions
     assert texts(session) == ["Go", "Read", "Seen", "Done"]
-    found = [(item.at, item.base, item.evidence, item.note) for item in session.compactions]
-    assert found == [(2, (Inserted(0),), Evidence.DECLARED, ""), (3, (Inserted(0),), Evidence.DECLARED, "")]
+    declared = [(item.at, item.base, item.evidence, item.note) for item in session.compactions]
+    assert declared == [(2, (Inserted(0),), Evidence.DECLARED, ""), (3, (Inserted(0),), Evidence.DECLARED, "")]
     assert [item.messages[0].parts[0].text for item in session.compactions] == [first["content"], second["content"]]
     assert recording.facts.compactions == 2
 
