@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -26,6 +27,9 @@ _HEADING, _REQUEST_HEADING = "# ", "\n## My request for Codex:"
 _OPENING = re.compile(r"[ \t]*<([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>\s*")
 _ENDING = re.compile(r"</([A-Za-z][\w.:-]{0,60})>\s*$")
 _BLOCK_QUOTE = re.compile(r" {0,3}>")
+# The calls below an error, as V8 (https://v8.dev/docs/stack-trace-api) and the JVM print them.
+_FRAME = re.compile(r"\s+at \S")
+_LEAST_FRAMES = 2
 _QUOTES = '"""'
 # Tags with one of these words in their name have what is asked for, and no document. Ours.
 _ASKING = frozenset(
@@ -74,14 +78,28 @@ def own_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def without_documents(text: str) -> str:
-    """A text without the lines of the documents in it; all of it where nothing else is left."""
-    lines = text.split("\n")
+    """A text without the lines of the documents and the traces of errors in it; all of it if nothing else is left."""
+    lines = _without_traces(text.split("\n"))
     documents = list(_documents(lines))
-    if not documents:
-        return text
     quoted = {place for document in documents for place in document}
     own = "\n".join(line for place, line in enumerate(lines) if place not in quoted)
     return own if own.strip() else text
+
+
+def _without_traces(lines: list[str]) -> list[str]:
+    """Some lines without the calls that an error lists, and without the error's message above them. Of the line with
+    the message its beginning remains, up to a colon: "It fails with this: TypeError: x is undefined"."""
+    own: list[str] = []
+    for is_frame, run in groupby(lines, key=lambda line: _FRAME.match(line) is not None):
+        if not is_frame:
+            own += run
+            continue
+        frames = list(run)
+        if len(frames) < _LEAST_FRAMES:
+            own += frames
+        elif own:
+            own[-1] = "".join(own[-1].partition(":")[:2]) if ":" in own[-1] else ""
+    return own
 
 
 def _behind_documents(text: str) -> str:

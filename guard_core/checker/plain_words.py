@@ -42,6 +42,7 @@ _ASKED = frozenset(
     requirement restriction role rule standard step style system task todo user
     """.split()  # noqa: SIM905
 )  # in the name of a tag around what is asked for
+_CALL = re.compile(r"[ \t]+at [^ ]")  # of those that an error lists
 _PERMITS = re.compile(r"\b(?:you|we) (?:may|can)\b|\blonger\b", re.IGNORECASE)
 _CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
 
@@ -107,9 +108,17 @@ def _without_blocks(text: str) -> str:
 
 
 def own_words(text: str) -> str:
-    """A text without what is quoted in it: between tags or three quotation marks on lines of their own, or behind the
-    marks of block quotes; all of it where nothing else is left."""
+    """A text without what is quoted in it: between tags or three quotation marks on lines of their own, behind the
+    marks of block quotes, or an error with the calls below it; all of it where nothing else is left."""
     lines = text.split("\n")
+    calls = [bool(_CALL.match(line)) for line in lines]
+    calls = [is_call and True in (*calls[max(i - 1, 0) : i], *calls[i + 1 : i + 2]) for i, is_call in enumerate(calls)]
+    errors = [not is_call and calls[i + 1 : i + 2] == [True] for i, is_call in enumerate(calls)]
+    lines = [
+        line[: line.find(":") + 1] if is_error else line
+        for line, is_call, is_error in zip(lines, calls, errors, strict=True)
+        if not is_call
+    ]
     own = "\n".join(line for line, is_quoted in zip(lines, _quoted(lines), strict=True) if not is_quoted)
     return own if own.strip() else text
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from guard_core.events import Event, Part, TextPart
 from guard_core.facts import wordings
 from guard_core.facts.reports import reports
+from guard_core.facts.statements import describes, is_guess, is_printed, is_question, without_statements
 from guard_core.facts.texts import content_words, has_unspaced, split_sentences
 from guard_core.own_words import own_parts
 
@@ -31,62 +32,20 @@ _EASTERN_RULE = re.compile(
 # beginning or behind "you" or "we": "the server can't start" and "it only works here" say how things are. Ours.
 _DIRECTING = re.compile(
     r"\b(?:must(?:n['’]?t)?|should(?:n['’]?t)?|shall|may not|(?:is|are) required|forbidden|prohibited|make sure"
-    r"|ensure)\b|^\W*required:? (?!=)|\b(?:you|we) (?:can(?:not|['’]?t)|never|always|only)\b"
+    r"|ensure)\b|^\W*required: |\byou (?:can(?:not|['’]?t)|never|always|only)\b|\bwe (?:never|always)\b"
     r"|^(?:\W|(?:and|but|or|so|also|then|please|pls|rule|note|important|remember)\b)*"
     r"(?:never|always|do not|don['’]?t|only|avoid|prefer|at most|at least|without|instead of|unless)\b",
     re.IGNORECASE,
 )
-# What begins as such a rule and continues as a statement: with a subject and a verb that no rule has, "only three of
-# them were left", or with a circumstance and a verb before its subject, "never before has it rained so much"; behind
-# "without" and the like in its main clause. Ours.
-_STATEMENT = re.compile(
-    r"\W*(?:(?:(?:and|but|or|so|also|then)\b\W*)*(?:only|never|always|at least|at most)\s+(?:(?:in|on|at|after|before"
-    r"|once|since|when|during)\b(?P<circumstance>[^,;:]*)|(?:a|an|the|this|these|those|some|few|half|most|one|two|three"
-    r"|four|five|six|seven|eight|nine|ten|eleven|twelve|he|she|it|they|\d[\d.,]*)\b(?P<about>[^,;:]*)"
-    r"|(?P<verb>has|had|is|are|was|were|did)\b)"
-    r"|(?:without|instead of|unless)\b(?P<main>.*))",
-    re.IGNORECASE,
-)
-_FINITE = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|does|did|would|they|he|she|(?!embed)[a-z]{2,}(?<!e)ed)\b", re.IGNORECASE
-)
-# A participle before its noun, "the generated files", is no verb of a statement.
-_ATTRIBUTE = re.compile(
-    r"(?:^|\b(?:an?|the|of|in|on|at|for|with))\s+[a-z]+ed\s+"
-    r"(?=[a-z])(?!(?:an?|the|this|that|his|her|its|their|it|in|on|at|by|for|from|to|with|of|and|or)\b)",
-    re.IGNORECASE,
-)
-_INVERTED = re.compile(
-    r"^\s*(?:has|have|had|is|are|was|were|did|does)\b"
-    r"|\b(?:had|was|were|did)\s+(?:an?|the|this|that|these|those|so|any|some|many|most|he|she|it|they|his|her|its|their)\b",
-    re.IGNORECASE,
-)
-_RELATIVE = re.compile(
-    r"\b(?:that|which|who|whose|where|when|if|while|until|because|as|what|how|than|you|we|i)\b.*", re.I
-)
-_DEMANDS = re.compile(
-    r"\b(?:must|should|shall|please|required|forbidden|prohibited|allowed|permitted|(?:is|are) (?:to|needed)"
-    r"|ha(?:s|ve) to|needs? to|(?:may|can)(?: ?not)? be|never|always|avoid|do not|don['’]?t)\b",
+# What limits a request, "return JSON only", "change it without renaming anything": any of the words of a rule, but for
+# what somebody else cannot or does not do, and what is missing. Ours.
+_LIMIT = re.compile(
+    r"\b(?:must(?:n['’]?t)?|never|always|should(?:n['’]?t)?|shall|make sure|ensure|only|avoid|forbidden|prohibited"
+    r"|at most|at least|instead of|unless|prefer|without \w+ing)\b"
+    r"|(?:^|[,;:.—–(-]|\b(?:and|but|or|so|please|you))\s*(?:do not|don['’]?t)\b",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\w+://\S+")
-# Lines of programs that have such words: times, errors and warnings with a colon, tracebacks, assertions. Ours.
-_OUTPUT = re.compile(
-    r"[^\w\s]*(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|[\w.]+(?:Error|Exception|Warning):|Error:|(?:error|warning|fatal)(?:\[\w+\])?:"
-    r"|npm (?:ERR!|WARN)|Traceback |E {2,}|assert )"
-)
-# What these words say of how things are, not of what to do: left out before they are looked for. Ours.
-_STATED = re.compile(
-    r"\bi (?:can(?:no|['’]?)t|don['’]?t (?:get|have|know|remember|see|think|understand)|always|never|only)\b"
-    r"|\bwe (?:never|always) (?:had|have|saw|see|got|get)\b"
-    r"|\bthere(?:['’]s| is| are| was| were) (?:at least|at most|only|always)\b"
-    r"|\b(?:it|that|this) should (?:now )?(?:be (?:fine|ok(?:ay)?|good)|work)\b"
-    r"|\byou should (?:now )?(?:get|see)\b"
-    r"|\bonly (?=(?:(?:the|one|an?|some|\d+)(?: \w+){1,3} )?"
-    r"(?:appear(?:s|ed)|fail(?:s|ed)|happen(?:s|ed)|takes?|took)\b)"
-    r"|\bwithout (?:an? )?(?:error|problem|warning)s?\b",
-    re.IGNORECASE,
-)
 # A word that begins a request and what follows it in a report: "Test passed", "Check: ok", "Read timeout=30". Ours.
 _REPORT = re.compile(
     r"\s*[:=]|\s+(?:complete[ds]?|fail(?:s|ed|ure)?|finished|ok|passed|succeeded|timed out|timeout)\b", re.I
@@ -126,18 +85,15 @@ _UNIVERSAL_ELSEWHERE = re.compile(
     r"|siempre|sempre|nooit|altijd|nigdy|zawsze|никогда|всегда)\b",
     re.IGNORECASE,
 )
-# Guesses and turns of speech, which have the words of a rule, and what a rule has that holds for the moment. Ours.
-_GUESS = re.compile(
-    r"\b(?:must have|(?:it|this|that|there|i) must be|never mind|don['’]?t (?:worry|you|forget)"
-    r"|should be (?:enough|able)|i (?:think|guess|believe|suppose|wonder)|seems?|looks? like)\b",
-    re.IGNORECASE,
-)
+# What a rule has that holds for the moment.
 _PASSING = re.compile(r"\b(?:yet|for now|right now|this time|today|vorerst|noch nicht|diesmal)\b", re.IGNORECASE)
+_CODE = re.compile(r"`[^`]*(?:[(\[]|[a-z]\.[A-Z])")  # calls and members, the parts of one task: "use `Store.find()`"
 # How a rule begins that names no task, and whom one is addressed to.
 _ADDRESSED = re.compile(
     r"^\W*(?:(?:and|but|or|so|also|then|please|pls|rule|note|important|remember)\b\W*)*"
     r"(?:never|always|do not|don['’]?t|only|avoid|prefer|make sure|ensure|at most|at least|no more than)\b"
-    r"|\b(?:you|we|nobody|everybody|everyone|agents?) (?:must|should|shall|may|can(?:not|['’]?t)|never|always|only)\b"
+    r"|\b(?:you|nobody|everybody|everyone|agents?) (?:must|should|shall|may|can(?:not|['’]?t)|never|always|only)\b"
+    r"|\bwe (?:never|always|should (?:\w+ )?(?:never|always|not|only))\b"
     r"|\bmust(?:n['’]?t)?\b|\b(?:forbidden|prohibited|(?:is|are) required)\b|[,;:] (?:never|always|do not|don['’]?t)\b",
     re.IGNORECASE,
 )
@@ -168,9 +124,9 @@ def kind_of(sentence: str, *, of_user: bool = False) -> str:
     """RULE, or REQUEST of a user's own words; "" for any other sentence. A question states no rule, but
     for a tag such as ", ok?", an address has no words, and what a program prints, or how things are, is no rule."""
     words = sentence.strip()
-    if len(sentence) > LONGEST_RULE or _OUTPUT.match(words):
+    if len(sentence) > LONGEST_RULE or is_printed(words):
         return ""
-    if not _TAG.sub("", words).endswith(("?", "？", "؟")) and _states_rule(_ADDRESS.sub("", words)):
+    if not is_question(_TAG.sub("", words)) and _states_rule(_ADDRESS.sub("", words)):
         return RULE
     if not of_user or words.endswith(("{", ";")):
         return ""
@@ -181,33 +137,23 @@ def directs(sentence: str) -> bool:
     """Is a rule addressed to whoever works, "never push" or "keep it at most 80 wide": that something always fails, or
     only works somewhere, has the words of a rule and is none. Of other languages `kind_of` knows it."""
     words = sentence.strip()
-    if kind_of(words) != RULE or _SUBORDINATE.match(words) or _GUESS.search(words):
+    if kind_of(words) != RULE or _SUBORDINATE.match(words) or is_guess(words) or describes(words):
         return False
-    if _ENGLISH_RULE.search(_STATED.sub("", words)) is None or _EASTERN_RULE.search(words) or _asks(words):
+    stated = without_statements(words)
+    if _ENGLISH_RULE.search(stated) is None or _EASTERN_RULE.search(words):
         return True
-    return (_DIRECTING.search(words) is not None and not _happens(words)) or wordings.states_rule(words)
-
-
-def _happens(words: str) -> bool:
-    """Does a sentence begin as a rule does, and say how things are or were."""
-    stated = _STATEMENT.match(words)
-    if stated is None or stated["verb"]:
-        return stated is not None
-    if (circumstance := stated["circumstance"]) is not None:
-        return _INVERTED.search(circumstance) is not None and _DEMANDS.search(circumstance) is None
-    clause = stated["about"] or (stated["main"] or "").partition(",")[2]
-    main = _RELATIVE.sub("", _ATTRIBUTE.sub(" ", clause))
-    return _FINITE.search(main) is not None and _DEMANDS.search(clause) is None
+    limits = _asks(words) and _LIMIT.search(stated) is not None
+    return limits or _DIRECTING.search(stated) is not None or wordings.states_rule(words)
 
 
 def outlasts_its_turn(sentence: str) -> bool:
     """Is a rule worded for more than one task: it names none, "use pnpm instead of npm", or says that it holds on."""
     words = sentence.strip()
-    if not directs(words) or _PASSING.search(words):
+    if not directs(words) or _PASSING.search(words) or (_asks(words) and _CODE.search(words)):
         return False
     if _MANNER.match(words):
         return True
-    if _ENGLISH_RULE.search(_STATED.sub("", words)):
+    if _ENGLISH_RULE.search(without_statements(words)):
         return _ADDRESSED.search(words) is not None and not _asks(words)
     return not wordings.asks(words)
 
@@ -234,7 +180,7 @@ def _asks(words: str) -> bool:
 
 def _states_rule(words: str) -> bool:
     """Does a sentence state a rule, in any of the languages whose words are known."""
-    stated = _STATED.sub("", words)
+    stated = without_statements(words)
     if _ENGLISH_RULE.search(stated):
         return True
     return bool(_EASTERN_RULE.search(stated) or wordings.states_rule(words)) and not reports(words)

@@ -79,6 +79,101 @@ def test_a_statement_that_begins_as_a_rule_does_directs_nobody(sentence, is_rule
     assert directs(sentence) == is_rule
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        # proposals, guesses, and what holds at present
+        "Maybe we should move the cache into its own module.",
+        "Perhaps the header should stay, I am not sure.",
+        "You should probably mention this in the changelog.",
+        "I might be wrong, but you never call the parser twice.",
+        "Currently, users must type the whole path by hand.",
+        "We should rename the folder as well.",
+        "So we only write the index when something has changed.",
+        "We can't stop the shell from closing there.",
+        # questions, direct and indirect
+        "should we close the ticket now",
+        "the entries (they must be in order, right?)",
+        "**Must every reader know this?**",
+        "Look whether the flag should be removed.",
+        "Consider if the index should also be dropped (probably keep it)",
+        "Let me know if any of them should be closed.",
+        # what is expected, possible or not needed
+        "Run `make check`, it should pass.",
+        "The second commit should have been signed.",
+        "They should already handle several files.",
+        "The parser may not see the last line.",
+        "So this may not be exercised at all in practice.",
+        "This shouldn't be a problem.",
+        "a simple path, so no further configuration is required.",
+        # purposes and circumstances
+        "Run the linter to ensure the formatting is clean",
+        "Pass the list of checks without their extension to the job.",
+        "Fix the slicing without length check",
+        "Remove the fields that don't exist in the summary.",
+        "Just explain what happens and why we can't change that.",
+        # descriptions
+        "Only index.html was included, the rest was left alone.",
+        "- **Only Pico** has the other extension.",
+        "# Always-on status line in the footer",
+        "# (never resolves, never reaches the network)",
+        "Defines what every agent must follow.",
+        "only touches the disk, so it is safe",
+        "- Sets the limit (the next call must get a fresh id)",
+        "- Bad: `You must run the linter before you commit`",
+        '* "Only a beacon, no data."',
+        "## Required setup: an account",
+        "Without this step, the counts will be lost at the next start.",
+        # what programs print, and comments of code
+        "commit_test.py:808: Second commit should NOT have a trailer, got 7940",
+        "Messages:       Should have at least 2 points",
+        "// make sure that all templates are resolved",
+        "+       // Always written with a newline",
+        "48 -        // BUG: should be another property",
+    ],
+)
+def test_what_has_the_words_of_a_rule_and_says_how_things_are_directs_nobody(sentence):
+    assert not directs(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "We should never push to main.",
+        "We shouldn't change the public names.",
+        "We want to avoid force pushes entirely.",
+        "We need to make sure that the old names stay readable.",
+        "The footer should show the version.",
+        "You may not change the schema.",
+        "The migrations may not be touched.",
+        "Only accept known values.",
+        "**Only deduplicate** what appears twice.",
+        "Only JSON is accepted as an answer.",
+        "Return only one block of code.",
+        "Rename it without touching the tests.",
+        "Add the flag, but don't change the default.",
+        "Required: two reviews for each change.",
+        "If it fails, you should stop.",
+        "Write a parser that never loses a line.",
+    ],
+)
+def test_what_asks_for_something_remains_a_rule(sentence):
+    assert directs(sentence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "holds_on"),
+    [
+        ("Use `pnpm` instead of `npm`.", True),
+        ("Use `len(summary.parts)` instead of `summary.count`", False),
+        ("In the table we should not show the price.", True),
+        ("The price should not be in the table.", False),
+    ],
+)
+def test_a_detail_of_a_task_does_not_outlast_it(sentence, holds_on):
+    assert outlasts_its_turn(sentence) == holds_on
+
+
 REPORTS = (
     "Der Server startet nie beim ersten Mal.",
     "Die Tests schlagen immer fehl.",

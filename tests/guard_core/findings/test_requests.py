@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from guard_core.checker import check
+from guard_core.checker import check, plain_words
 from guard_core.events import Role, TextPart
 from guard_core.facts.proposals import instructions
 from guard_core.findings import Facts, recorded_findings, recorded_verdict, request_words
@@ -1134,6 +1134,22 @@ def test_rules_in_a_tag_for_what_is_asked_are_those_of_the_user(tag):
 def test_a_line_with_a_quotation_that_ends_a_document_in_tags_is_of_the_document():
     text = f'{ASK}\n<file path="a.py">\ndef cool():\n    """Never open the case."""</file>'
     assert without_documents(text) == ASK
+
+
+TRACE = "\n    at parse (/app/lines.js:12:3)\n    at /app/main.js:40:9\n    at node:internal/main:5:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        (f"It fails here: Error: Names should be unique.{TRACE}\nPlease fix it.", "It fails here:\nPlease fix it."),
+        (f"Fix this.\nNames should be unique.{TRACE}", "Fix this.\n"),
+        (f"TypeError: names should be unique{TRACE}", "TypeError:"),
+        ("Meet me\n  at noon, never later.", "Meet me\n  at noon, never later."),
+    ],
+)
+def test_an_error_with_its_calls_is_no_words_of_the_user(text, own):
+    assert without_documents(text) == plain_words.own_words(text) == own
 
 
 def test_what_is_no_document_is_own_words():
