@@ -118,8 +118,7 @@ def results_cleared(story: Story, finding: Finding) -> None:
                 left[part.event] = _result_bytes(part.message)
                 cuts += 1
                 saved += removed
-                size = sum(len(part_text(one).encode("utf-8", "surrogatepass")) for one in whole.parts)
-                tokens = int(story.attribution.tokens[part.event]) * removed / size
+                tokens = int(story.attribution.tokens[part.event]) * removed / _text_bytes(whole)
                 edited[step] = edited.get(step, 0) + tokens
                 recorded |= {step} if story.session.compactions[place].evidence != "inferred" else set()
     tokens = sum(map(round, edited.values()))

@@ -352,7 +352,9 @@ def _count(story: Story, counter: str, last: int, at: int, waiting: int | None =
         estimates = {_by_claude_code(version, model, answer, added) for version in _versions(story)}
         return total + min(estimates), total + max(estimates)
     others = sum(len(part_text(part)) for event in added for part in event.parts if not _is_result(part))
-    return total, total + sum(_most(part_text(part)) for part in _results(added)) + others
+    # No estimator counts more tokens than bytes.
+    results = sum(len(part_text(part).encode("utf-8", "surrogatepass")) + 500 for part in _results(added))
+    return total, total + results + others
 
 
 def _first_prompt(story: Story, last: int, at: int) -> int:
@@ -380,18 +382,15 @@ def _counted_by_codex(
         since = list(enumerate(story.session.events[:stop]))[max([0, *before]) :]
         last = max((place for place, event in since if event.starts_turn()), default=0)
         events = [event for place, event in since if place < last]
-        if any(map(_thoughts, events)) and _is_stripped(story) and _compacts_at(story, at):
+        is_compacted = any(is_counted(item) and item.at == at for item in story.session.compactions)
+        if any(map(_thoughts, events)) and _is_stripped(story) and is_compacted:
             return None, None
         results = sum(_by_codex(part) for part in _results(added[: stop - start]))
-        if _counts_items(story):
+        versions = _versions(story)
+        if versions != {()} and all((0, 95) <= version < (0, 156) for version in versions):
             results = _items_by_codex(added, waiting or 0)
         counts.append(total + results + sum(map(_reasoning_by_codex, events)))
     return min(counts), max(counts)
-
-
-def _counts_items(story: Story) -> bool:
-    versions = _versions(story)
-    return versions != {()} and all((0, 95) <= version < (0, 156) for version in versions)
 
 
 _FRAME = 600  # bytes of JSON around what an item says: its type, ids, status, keys
@@ -408,10 +407,6 @@ def _items_by_codex(events: Iterable[Event], waiting: int) -> int:
         if waiting > most + len(parts) * _FRAME:
             raise Wrong(f"items of {size} bytes cannot have {waiting} tokens")
     return waiting
-
-
-def _compacts_at(story: Story, at: int) -> bool:
-    return any(is_counted(item) and item.at == at for item in story.session.compactions)
 
 
 def _is_stripped(story: Story) -> bool:
@@ -482,11 +477,6 @@ def _by_codex(part: Part) -> int:
     """With the id of its call; where the recording has none, as many characters as OpenAI's ids have."""
     named = (part.call_id if isinstance(part, ToolResultPart) else "") or 29 * "x"
     return ceil((len(part_text(part).encode("utf-8", "surrogatepass")) + len(named)) / 4)
-
-
-def _most(text: str) -> int:
-    """No estimator counts more tokens than bytes."""
-    return len(text.encode("utf-8", "surrogatepass")) + 500
 
 
 OWN_RULE: dict[str, Callable[..., Any]] = {

@@ -427,7 +427,9 @@ def heard(text: str) -> set[str]:
 
 def _is_affirmed(text: str, words: str) -> bool:
     """Has a text some words at a place that no "not" or "never" comes right before."""
-    return any(not _ends_in_denial(before) for before in _befores(text, words))
+    pieces = text.split(words)
+    before_each = [words.join(pieces[: place + 1]) for place in range(len(pieces) - 1)]
+    return any(not _ends_in_denial(before) for before in before_each)
 
 
 def _ends_in_denial(before: str) -> bool:
@@ -435,12 +437,6 @@ def _ends_in_denial(before: str) -> bool:
     if last and last[-1] in ("ever", "to"):
         last.pop()
     return bool(last) and last[-1] in _DENIALS
-
-
-def _befores(text: str, words: str) -> list[str]:
-    """What a text has before each place of some words."""
-    pieces = text.split(words)
-    return [words.join(pieces[: place + 1]) for place in range(len(pieces) - 1)]
 
 
 def _unescaped(escape: re.Match[str]) -> str:

@@ -23,8 +23,10 @@ def check_verdict(story: Story, verdict: Verdict, findings: Sequence[Finding]) -
         if verdict.numbers:
             check_verdict_sentence(story, verdict)
         return
-    if "no overflow" in verdict.sentence and any(_is_over(story, step) for step in range(len(story.sent))):
-        raise Wrong("a request is over the window")
+    if "no overflow" in verdict.sentence:
+        is_replay, steps = isinstance(story, ReplayStory), range(len(story.sent))
+        if any(story.is_over(step, story.sent[step]) for step in steps if is_replay or story.counts[step] is None):
+            raise Wrong("a request is over the window")
     refused = not isinstance(story, ReplayStory) and story.session.refused
     if refused and (verdict.kind == "healthy" or "no overflow" in verdict.sentence):
         raise Wrong("the file has a request that failed as too long")
@@ -70,15 +72,8 @@ def _check_healthy(story: Story, verdict: Verdict, findings: Sequence[Finding]) 
     edits = [item for item in story.session.compactions if item.kind == "edit" and item.evidence == "declared"]
     if verdict.sentence.startswith("Healthy") and edits and not isinstance(story, ReplayStory):
         raise Wrong("the file records an edit of the history")
-    same("where the peak comes from", verdict.numbers.get("peak_source"), _source(story, verdict.numbers["peak_step"]))
-
-
-def _source(story: Story, step: int) -> str:
     if isinstance(story, ReplayStory):
-        return "recorded" if story.column("prompt_tokens_source", step) == 1 else "modelled"
-    return "modelled" if story.counts[step] is None else "recorded"
-
-
-def _is_over(story: Story, step: int) -> bool:
-    counted = not isinstance(story, ReplayStory) and story.counts[step] is not None
-    return story.is_over(step, story.sent[step]) and not counted
+        is_recorded = story.column("prompt_tokens_source", step) == 1
+    else:
+        is_recorded = story.counts[step] is not None
+    same("where the peak comes from", verdict.numbers.get("peak_source"), "recorded" if is_recorded else "modelled")

@@ -55,7 +55,8 @@ def window_doubted(story: Story, finding: Finding) -> None:
     forced = all(_followed_refusal(story.session, place) for place in _of_this_window(story))
     if forced != ("after a refused request" in finding.sentence) or forced == ("set by hand" in finding.sentence):
         raise Wrong("each of them followed a refused request, or not, and the claim says otherwise")
-    _says_who_asked(finding, [word for word, tokens in zip(_words(story), _triggers(story), strict=True) if tokens > 0])
+    words = [story.session.compactions[place].trigger.lower() for place in _of_this_window(story)]
+    _says_who_asked(finding, [word for word, tokens in zip(words, _triggers(story), strict=True) if tokens > 0])
 
 
 def _says_who_asked(finding: Finding, words: list[str]) -> None:
@@ -67,11 +68,6 @@ def _says_who_asked(finding: Finding, words: list[str]) -> None:
         raise Wrong(f"the file does not say of {unsaid} of them that they were automatic, and the claim says otherwise")
     if 0 < unsaid < len(words) and f"{unsaid:,} of them" not in finding.sentence:
         raise Wrong("the claim says of all of them what is so of some")
-
-
-def _words(story: Story) -> list[str]:
-    """The recorder's words for the compactions of `_triggers`."""
-    return [story.session.compactions[place].trigger.lower() for place in _of_this_window(story)]
 
 
 def _followed_refusal(session: Session, place: int) -> bool:
@@ -243,13 +239,9 @@ def could_wait(story: Story, finding: Finding, tokens: list[int], first: int) ->
     agree(finding, first=first)
     rooms = answer_rooms(story, finding)
     later = [step for step in range(first, len(tokens)) if story.is_over(step, tokens[step] + rooms[step])]
-    index = _index_of(story, first)
+    index = next(index for index, item in enumerate(story.compactions) if item.step == first)
     refused = story.trace is None and (story.is_over(first, story.before(index)) or is_forced(story, index))
     if later and not refused:
         agree(finding, first_over=later[0], could_wait=later[0] - first)
     elif "could_wait" in finding.numbers:
         raise Wrong("it could not have come later, or no request after it would have been over the window")
-
-
-def _index_of(story: Story, step: int) -> int:
-    return next(index for index, item in enumerate(story.compactions) if item.step == step)
