@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from guard_core import cli
 from guard_core.cli import plain
 from guard_core.context.changes import CacheBreak, RequestChanges
 from guard_core.context.growth import LargestGrowth
-from guard_core.context.repeats import Repeats
 from guard_core.context.report import ContextReport, context_report
 from guard_core.defaults import CACHE_LEAST
 from guard_core.errors import GuardError
@@ -61,18 +59,15 @@ def _run(args: argparse.Namespace) -> int:
         trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
     report = context_report(session, facts, at - 1, trace)
     if args.json:
-        cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "policy": args.policy, **_fields(report)})
+        fields = {name: getattr(report, name) for name in report.__struct_fields__}
+        fields["tools"] = [
+            {"name": name, **{field: getattr(use, field) for field in use.__struct_fields__}}
+            for name, use in report.tools
+        ]
+        cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "policy": args.policy, **fields})
     else:
         print(_text(report))
     return 0
-
-
-def _fields(report: ContextReport) -> dict[str, Any]:
-    fields = {name: getattr(report, name) for name in report.__struct_fields__}
-    fields["tools"] = [
-        {"name": name, **{field: getattr(use, field) for field in use.__struct_fields__}} for name, use in report.tools
-    ]
-    return fields
 
 
 # -- for people
@@ -88,7 +83,12 @@ def _text(report: ContextReport) -> str:
     lines += [cli.table(("class", "tokens", "share"), rows, left=1), ""]
     if report.changes is not None:
         lines += [*_changes(report.changes), ""]
-    lines.append(_repeats(report.repeats))
+    repeats = report.repeats
+    lines.append(
+        f"held twice: {counted(repeats.held_twice, 'result')} ({repeats.repeated_tokens:,} tokens); called again with "
+        f"another result: {repeats.called_again:,}; "
+        f"edited since: {counted(len(repeats.stale), 'read')} ({repeats.stale_tokens:,} tokens)"
+    )
     lines += [_growth(report.growth) if report.growth else "no request grew", ""]
     lines += _tools(report)
     if report.unused is not None:
@@ -120,15 +120,6 @@ def _cache(cache: CacheBreak) -> str:
 def dollars(cost: int) -> str:
     """A price in the unit of `windows.prices` in US dollars."""
     return f"${cost / UNIT / MILLION:,.4f}"
-
-
-def _repeats(repeats: Repeats) -> str:
-    """What the request holds twice or out of date."""
-    return (
-        f"held twice: {counted(repeats.held_twice, 'result')} ({repeats.repeated_tokens:,} tokens); called again with "
-        f"another result: {repeats.called_again:,}; "
-        f"edited since: {counted(len(repeats.stale), 'read')} ({repeats.stale_tokens:,} tokens)"
-    )
 
 
 def _growth(growth: LargestGrowth) -> str:

@@ -86,20 +86,16 @@ def _text(shown: _Shown) -> str:
     several = len({(item.version, item.model) for item in explanation.inference}) > 1
     lines += [_inference_words(interval, named=several) for interval in explanation.inference]
     if explanation.missed:
-        lines.append(_missed(explanation))
+        missed, unit = explanation.missed, "tokens" if explanation.rule is None else explanation.rule.unit
+        checks = "1 check" if len(missed) == 1 else f"{len(missed):,} checks"
+        first = f"step {missed[0].step + 1:,} at {missed[0].count:,} {unit} (threshold {missed[0].threshold:,})"
+        lines.append(f"  at {checks} the rule fires and the agent did not compact, first before {first}")
     lines += [f"  at step {one.step + 1:,} {clearing_words(one)}" for one in shown.clearings[:SHOWN]]
     if (more := len(shown.clearings) - SHOWN) > 0:
         lines.append(f"  and at {more:,} more steps: --json lists all")
     if explanation.compactions:
         lines.append(_table(explanation))
     return "\n".join(lines)
-
-
-def _missed(explanation: Explanation) -> str:
-    missed, unit = explanation.missed, "tokens" if explanation.rule is None else explanation.rule.unit
-    checks = "1 check" if len(missed) == 1 else f"{len(missed):,} checks"
-    first = f"step {missed[0].step + 1:,} at {missed[0].count:,} {unit} (threshold {missed[0].threshold:,})"
-    return f"  at {checks} the rule fires and the agent did not compact, first before {first}"
 
 
 def _settings(rule: OwnRule, compared: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,7 +17,6 @@ from guard_core.simulator.flow import play
 from guard_core.simulator.running import ScenarioResult, run_scenario
 from guard_core.simulator.scenario import Scenario
 from guard_core.simulator.scenarios import SCENARIOS, get_scenario
-from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import get_summarizer
 
 HELP = "run scenarios of the stress gallery"
@@ -56,7 +54,8 @@ def _run(args: argparse.Namespace) -> int:
     wanted = _failures(args.fail_on)
     scenarios = list(SCENARIOS.values()) if args.all else [get_scenario(name) for name in args.names]
     policies = _policies(args)
-    summarizer = _summarizer(args.summary)
+    empty = Ledger(events={}, steps={})
+    summarizer = None if args.summary is None else get_summarizer(args.summary, empty)
     rows = [
         (label, run_scenario(scenario, policy, summarizer=summarizer))
         for scenario in scenarios
@@ -65,7 +64,12 @@ def _run(args: argparse.Namespace) -> int:
     if args.export is not None:
         _export(scenarios, args.export)
     if args.json:
-        cli.print_json([_plain(label, result) for label, result in rows])
+        cli.print_json(
+            [
+                {"policy": label[0], "profile": label[1] or None, **msgspec.structs.asdict(result)}
+                for label, result in rows
+            ]
+        )
     else:
         print(_text(rows))
     return 1 if any(_fails(result, wanted) for _, result in rows) else 0
@@ -94,11 +98,6 @@ def _policies(args: argparse.Namespace) -> list[tuple[tuple[str, str], Policy]]:
     return policies
 
 
-def _summarizer(text: str | None) -> Summarizer | None:
-    empty = Ledger(events={}, steps={})
-    return None if text is None else get_summarizer(text, empty)
-
-
 def _failures(text: str) -> set[str]:
     wanted = {word.strip() for word in text.split(",") if word.strip()}
     unknown = sorted(wanted.difference(FAILURES))
@@ -113,10 +112,6 @@ def _fails(result: ScenarioResult, wanted: set[str]) -> bool:
         or ("loop" in wanted and result.loop_steps > 0)
         or ("asserts" in wanted and result.met is False)
     )
-
-
-def _plain(label: tuple[str, str], result: ScenarioResult) -> dict[str, Any]:
-    return {"policy": label[0], "profile": label[1] or None, **msgspec.structs.asdict(result)}
 
 
 _HEADER = (

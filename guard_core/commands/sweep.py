@@ -261,11 +261,10 @@ def _checks(result: SweepResult) -> Iterator[str]:
     if not result.folds:
         yield "cross-over: not possible with one recording; how the setting does on others is not known"
     if len(result.trade_offs) > 1:
-        shown = [_setting(result.cells[index]) for index in result.trade_offs[:_MOST_TRADE_OFFS]]
+        shown = [
+            ", ".join(f"{name}={value}" for name, value in result.cells[index].values.items())
+            for index in result.trade_offs[:_MOST_TRADE_OFFS]
+        ]
         left = len(result.trade_offs) - len(shown)
         more = f"; and {left:,} more, see --json" if left else ""
         yield f"trade-offs of overflows, price and loss: {'; '.join(shown)}{more}"
-
-
-def _setting(cell: GridCell) -> str:
-    return ", ".join(f"{name}={value}" for name, value in cell.values.items())

@@ -71,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
 def _sessions(paths: Iterable[Path], unread: list[tuple[Path, str]]) -> Iterator[LocatedSession]:
     """The sessions of files and of all files in folders, those of one session together; what cannot be read goes to
     `unread` with the reason."""
-    for path in _files(paths):
+    files = (file for path in paths for file in (sessions_in(path) if path.is_dir() else (path,)))
+    for path in files:
         try:
             for number, session in enumerate(read(path).sessions, 1):
                 yield LocatedSession(str(path), number, session)
@@ -81,11 +82,6 @@ def _sessions(paths: Iterable[Path], unread: list[tuple[Path, str]]) -> Iterator
             unread.append((path, str(error)))
         except OSError as error:
             unread.append((path, error.strerror or "cannot be read"))
-
-
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    for path in paths:
-        yield from sessions_in(path) if path.is_dir() else (path,)
 
 
 def _distinct(sessions: Iterable[LocatedSession]) -> list[LocatedSession]:
