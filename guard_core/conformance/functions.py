@@ -26,7 +26,7 @@ from guard_core.summaries.fallback import fallback_bytes
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.summaries.todos import load_todos
 from guard_core.summaries.wrapper import BEGIN, wrap
-from guard_core.tokens.calibration import CORRECTION_SOURCES, CalibratedEstimate, estimate
+from guard_core.tokens.calibration import CORRECTION_SOURCES, estimate
 from guard_core.tokens.heuristic import parts_costs, render, schema_json, tool_definition_tokens
 from guard_core.views import Span
 
@@ -98,13 +98,9 @@ def _buffer(case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _token_count(case: Case, settings: Settings) -> dict[str, Any]:
-    counted = _estimate(case, settings)
-    return {"correction": counted.factor, "result": counted.tokens, "source": CORRECTION_SOURCES[counted.source]}
-
-
-def _estimate(case: Case, settings: Settings) -> CalibratedEstimate:
     heuristic, real, last = (_whole(case[name]) for name in ("heuristic", "real", "last_heuristic"))
-    return estimate(heuristic, real, last, settings.factors)
+    counted = estimate(heuristic, real, last, settings.factors)
+    return {"correction": counted.factor, "result": counted.tokens, "source": CORRECTION_SOURCES[counted.source]}
 
 
 def _whole(value: Any) -> int:

@@ -48,16 +48,12 @@ def _check_run(file: ScriptFile, ledger: Ledger, run: ScriptRun) -> ConformanceV
     limits = policy.settings.limits(given.window)
     comparison.equal("run", "buffer", run.buffer, limits.buffer)
     comparison.equal("run", "threshold", run.threshold, limits.threshold)
-    summarizer = ScriptedSummaries(_replies(given))
+    if not given.llm_script:
+        raise VectorError("llm_script has no reply")
+    summarizer = ScriptedSummaries(tuple(map(_reply, given.llm_script)))
     trace = replay(ledger, policy, window=given.window, summarizer=summarizer, request=given.user_content)
     comparison.rows(file.step_fields, run.steps, _rows(trace, ledger, file.attempt_fields, sliding=sliding))
     return comparison.verdict(run.profile)
-
-
-def _replies(given: ScriptInput) -> tuple[int | None, ...]:
-    if not given.llm_script:
-        raise VectorError("llm_script has no reply")
-    return tuple(map(_reply, given.llm_script))
 
 
 def _reply(reply: dict[str, Any]) -> int | None:

@@ -95,15 +95,11 @@ def _check_input(comparison: FigureComparison, given: TraceInput, flow: Flow, le
             comparison.equal(f"event {number}", "role, kinds, heuristic", list(row), rows[number])
     comparison.equal("input", "number of events", len(given.events), len(rows))
     if given.tool_defs_full is not None:
-        _check_tools(comparison, given)
-
-
-def _check_tools(comparison: FigureComparison, given: TraceInput) -> None:
-    """Declarations given in full must have the lengths and tokens that the file states."""
-    tools = [declaration(item) for item in given.tool_defs_full or ()]
-    sizes = [[tool.name, utf8_bytes(tool.description), utf8_bytes(schema_json(tool.schema))] for tool in tools]
-    comparison.equal("input", "tool_defs", [list(item) for item in given.tool_defs or ()], sizes)
-    comparison.equal("input", "tool_defs_tokens", given.tool_defs_tokens, sum(map(tool_definition_tokens, tools)))
+        # Declarations given in full must have the lengths and tokens that the file states.
+        tools = [declaration(item) for item in given.tool_defs_full or ()]
+        sizes = [[tool.name, utf8_bytes(tool.description), utf8_bytes(schema_json(tool.schema))] for tool in tools]
+        comparison.equal("input", "tool_defs", [list(item) for item in given.tool_defs or ()], sizes)
+        comparison.equal("input", "tool_defs_tokens", given.tool_defs_tokens, sum(map(tool_definition_tokens, tools)))
 
 
 def declaration(item: dict[str, Any]) -> ToolDefinition:
@@ -160,7 +156,10 @@ def _result(
 ) -> dict[str, Any]:
     counted = sum(row["sim_counted"] for row in rows)
     overflowed = any(row["overflow"] for row in rows)
-    failed = _failed(file.upstream_asserts, counted, overflowed)
+    # Would the original's own test fail?
+    least = file.upstream_asserts.get("min_sim_compactions")
+    too_few = isinstance(least, int) and counted < least
+    failed = too_few or (file.upstream_asserts.get("no_overflow") is True and overflowed)
     return {
         "turns": max(flow.turns, default=-1) + 1,
         "sim_compactions": counted,
@@ -170,10 +169,3 @@ def _result(
         "loop_detected": False,  # the original's check can never be true (specification, section 12)
         "failed": failed,
     }
-
-
-def _failed(wanted: dict[str, Any], counted: int, overflowed: bool) -> bool:
-    """Would the original's own test fail."""
-    least = wanted.get("min_sim_compactions")
-    too_few = isinstance(least, int) and counted < least
-    return too_few or (wanted.get("no_overflow") is True and overflowed)

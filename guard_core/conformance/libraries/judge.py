@@ -41,7 +41,7 @@ from guard_core.replay import replay
 from guard_core.summaries.base import Summarizer
 from guard_core.summaries.sizes import FixedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED, SUMMARISER_FAILED, CompactionRecord, Pass, Trace
-from guard_core.views import Rewritten, Span, Synthetic, View
+from guard_core.views import Rewritten, Span, Synthetic
 
 FORMAT, CONVERSATIONS = "policy-vector/1", "policy-conversations/1"
 CONVERSATIONS_FILE = "conversations.json"
@@ -132,7 +132,11 @@ class RunJudge:
     def compare(self) -> None:
         """Compare every step, up to one at which only one of the two raises an error."""
         views = list(recorded_views(self.run))
-        after_turns = self._after_turns()
+        # For the steps that follow a row of the end of a turn, that row.
+        step_of = {row: step for step, row in enumerate(self.scripted.rows)}
+        after_turns = {
+            step_of[row]: row - 1 for row in step_of if row and self.run.steps[row - 1].detail.get("point") == AFTER
+        }
         for step, row in enumerate(self.scripted.rows):
             recorded = self.run.steps[row]
             at = f"{self.run.conversation}, step at message {recorded.at}"
@@ -148,7 +152,15 @@ class RunJudge:
             if raised:  # the list stays as it was, and a script may continue with it
                 continue
             self._counts(at, step, recorded)
-            self._view(at, views[row], self.trace.view(step, self.scripted.session.calls[step].at))
+            ours = own_view(
+                self.trace.view(step, self.scripted.session.calls[step].at),
+                self.scripted.session,
+                self.scripted.numbers,
+                self.judged.joint,
+            )
+            if self.judged.joins_user_messages:
+                ours = with_joined_users(ours, self.script)
+            self.comparison.equal(at, *(difference(views[row], ours, self.script) or ("view", "equal", "equal")))
             if int(self.trace.columns["held"][step]) == SUMMARISER_FAILED:  # no compaction, so no record of the call
                 self.comparison.equal(at, "asks a summariser", True, bool(recorded.detail.get("summariser")))
             else:
@@ -159,11 +171,6 @@ class RunJudge:
         Pydantic AI's does after a blank one: its words are not part of the script, nor of the policy."""
         is_last = self.run.end == INTERRUPTED and row == len(self.run.steps) - 1
         return is_last and bool(view) and view[-1].index < 0
-
-    def _after_turns(self) -> dict[int, int]:
-        """For the steps that follow a row of the end of a turn, that row."""
-        before = {row: step for step, row in enumerate(self.scripted.rows)}
-        return {before[row]: row - 1 for row in before if row and self.run.steps[row - 1].detail.get("point") == AFTER}
 
     def _counts(self, at: str, step: int, recorded: LibraryStep) -> None:
         """Whether it acted, what it compared, and with what."""
@@ -183,12 +190,6 @@ class RunJudge:
         if recorded.threshold is not None:
             self.comparison.equal(at, "threshold", recorded.threshold, int(columns[threshold][step]))
 
-    def _view(self, at: str, expected: list[Shown], view: View) -> None:
-        ours = own_view(view, self.scripted.session, self.scripted.numbers, self.judged.joint)
-        if self.judged.joins_user_messages:
-            ours = with_joined_users(ours, self.script)
-        self.comparison.equal(at, *(difference(expected, ours, self.script) or ("view", "equal", "equal")))
-
     def _records(self, step: int, *, after_turn: bool) -> list[CompactionRecord]:
         """Our compactions before a call, or at the end of the turn before it."""
         own = (item for item in self.trace.compactions if item.step == step)
@@ -199,7 +200,13 @@ class RunJudge:
         theirs = recorded.detail.get("summariser", [])
         if any("skipped" in call for call in theirs):
             return
-        ours = [item for record in records for item in record.passes if _asked(item)]
+        # Those that a summariser was asked for, if only for a summary of nothing, which may be empty.
+        ours = [
+            item
+            for record in records
+            for item in record.passes
+            if item.summariser_view or ((item.summary_bytes or item.empty) and not item.fallback)
+        ]
         if not any(item.failed for item in ours):  # no compaction, so no record of the call
             theirs = [call for call in theirs if call.get("reply") != "error"]
         self.comparison.equal(at, "calls of the summariser", len(theirs), len(ours))
@@ -208,12 +215,11 @@ class RunJudge:
             if "given" in call:
                 self.comparison.equal(at, what, indices(call["given"]), given)
             elif "marks" in call:
-                self._marks(at, what, indices(call["marks"]), given, _quoted(item))
-
-    def _marks(self, at: str, what: str, marks: list[int], given: list[int], quoted: set[int]) -> None:
-        """Messages whose words are in the prompt of a summariser; one without a marker cannot be seen there."""
-        seen = sorted(quoted.union(index for index in given if _has_mark(self.scripted, index)))
-        self.comparison.equal(at, what, [index for index in marks if index not in given or index in seen], seen)
+                # A message without a marker cannot be seen in the prompt of a summariser.
+                seen = sorted(_quoted(item).union(index for index in given if _has_mark(self.scripted, index)))
+                self.comparison.equal(
+                    at, what, [index for index in indices(call["marks"]) if index not in given or index in seen], seen
+                )
 
 
 def judge(
@@ -340,11 +346,6 @@ def _summarizer(script: Script, judged: RecordedRuns) -> Summarizer:
     if judged.writes_summaries or judged.strips_summaries:
         return WrittenSummaries(size, strips=judged.strips_summaries, has_texts=judged.writes_summaries)
     return FixedSummaries(size)
-
-
-def _asked(item: Pass) -> bool:
-    """Was a summariser asked, if only for a summary of nothing, which may be empty."""
-    return bool(item.summariser_view or ((item.summary_bytes or item.empty) and not item.fallback))
 
 
 def _given(item: Pass, scripted: Scripted) -> list[int]:
