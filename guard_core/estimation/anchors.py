@@ -40,7 +40,11 @@ class Anchors:
         first, last = continued(ledger)
         moved = attribution.residual[last] - attribution.residual[first]
         cut = np.isin(last, [item.step for item in silent_truncations(ledger)])
-        prefix, at = attribution.prices.prefix - _dropped_later(ledger, attribution), ledger.steps["at"][last]
+        # Reasoning that is not sent any more after the last reported call, by event; before it the counts show it.
+        reported = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
+        later = np.arange(ledger.step_count) > (reported[-1] if len(reported) else -1)
+        dropped_later = _running(ledger.steps["at"][later], attribution.dropped[later], ledger.event_count + 1)
+        prefix, at = attribution.prices.prefix - dropped_later, ledger.steps["at"][last]
         known = unrecorded(ledger, attribution.residual, attribution.lexical_ratios)
         return cls(
             whole=prefix + _running(at, moved, len(prefix)),
@@ -48,13 +52,6 @@ class Anchors:
             begins=_begins(ledger, attribution, known),
             unrecorded=known,
         )
-
-
-def _dropped_later(ledger: Ledger, attribution: Attribution) -> Ints:
-    """Reasoning that is not sent any more after the last reported call, by event; before it the counts show it."""
-    reported = np.flatnonzero(ledger.steps["prompt_tokens"] > 0)
-    later = np.arange(ledger.step_count) > (reported[-1] if len(reported) else -1)
-    return _running(ledger.steps["at"][later], attribution.dropped[later], ledger.event_count + 1)
 
 
 def _running(at: Ints, moved: Ints, size: int) -> Ints:

@@ -20,7 +20,7 @@ from guard_core.columns import Packed, pack_columns, unpack_columns
 from guard_core.compaction_bases import CompactionBase
 from guard_core.costs import event_columns
 from guard_core.estimation.fitting import drift, drifted, measure, weighed
-from guard_core.estimation.intervals import EDIT_FLOOR, EDIT_SHARE, Intervals
+from guard_core.estimation.intervals import EDIT_FLOOR, EDIT_SHARE
 from guard_core.estimation.outputs import Habit
 from guard_core.estimation.ratios import (
     KINDS,
@@ -213,11 +213,15 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
     inserted = inserted_tokens(ledger, tokens, overhead, guesses, prologue)
     attributed = attributed_steps(ledger, overhead, PriceList(prefix_sums(tokens), inserted, prologue=prologue))
     recorded = ledger.steps["prompt_tokens"]
+    # A step's baseline has the number of the reported calls up to it that did not only grow.
+    begins = (ledger.steps["prompt_tokens"] > 0).astype(np.int64)
+    begins[intervals.last] = 0
+    baseline = np.maximum(np.cumsum(begins) - 1, 0)
     return Attribution(
         tokens=tokens,
         source=source,
         residual=np.where(recorded > 0, recorded - attributed, 0),
-        baseline=_baselines(ledger, intervals),
+        baseline=baseline,
         dropped=says.dropped,
         inserted=inserted,
         overhead=overhead,
@@ -367,10 +371,3 @@ def attributed_steps(ledger: Ledger, overhead: int, prices: PriceList) -> Ints:
     ]
     offsets = np.array([prices.prologue, *bases], dtype=np.int64)
     return overhead + offsets[ledger.steps["epoch"] + 1] + prices.prefix[ledger.steps["at"]]
-
-
-def _baselines(ledger: Ledger, intervals: Intervals) -> Ints:
-    """The number of the baseline each step belongs to: it goes up at every reported call that did not only grow."""
-    begins = (ledger.steps["prompt_tokens"] > 0).astype(np.int64)
-    begins[intervals.last] = 0
-    return np.maximum(np.cumsum(begins) - 1, 0)

@@ -94,15 +94,10 @@ def repeated_counts(ledger: Ledger) -> Ints:
     first, last = reported[:-1], reported[1:]
     repeated = (recorded[first] == recorded[last]) & (lexical[at[last]] - lexical[at[first]] > MOST_UNCOUNTED)
     for row in np.flatnonzero(repeated & (epoch[first] != epoch[last])):
-        before, after = (_lexical_tokens(ledger, int(step[row])) for step in (first, last))
+        views = [ledger.recorded_view(int(step[row])) for step in (first, last)]
+        before, after = (ledger.price(view, "lexical_tokens", epoch=base) for view, base in views)
         repeated[row] = abs(after - before) > MOST_UNCOUNTED
     return np.asarray(last[repeated])
-
-
-def _lexical_tokens(ledger: Ledger, step: int) -> int:
-    """The lexical tokens of a recorded request, as far as the file has its messages."""
-    view, epoch = ledger.recorded_view(step)
-    return ledger.price(view, "lexical_tokens", epoch=epoch)
 
 
 def grown_by_bytes(ledger: Ledger) -> tuple[Ints, int]:
@@ -144,7 +139,10 @@ def _count_changes(ledger: Ledger) -> tuple[Jump, ...]:
     large = _large(ledger, first, last)
     if not large:
         return ()
-    estimate = _estimated(ledger, first, last)
+    # Estimated tokens of what was added between neighbours.
+    at, tools = ledger.steps["at"], np.zeros(ledger.event_count, dtype=np.int64)
+    total = np.concatenate([[0.0], np.cumsum(STARTING.estimates(content(ledger), tools))])
+    estimate = np.asarray(total[at[last]] - total[at[first]])
     ratios = (recorded[last] - recorded[first]) / np.maximum(estimate, 1.0)
     for row in large:
         before = _middle(ratios[begin:row], estimate[begin:row])
@@ -173,28 +171,16 @@ def unexplained_rises(ledger: Ledger) -> tuple[Jump, ...]:
 def _large(ledger: Ledger, first: Ints, last: Ints) -> list[int]:
     """The neighbours of one model whose difference is far from anything that the log's messages can cost."""
     steps, events = ledger.steps, ledger.events
-    recorded, growth, lexical = _growth(ledger, first, last)
+    recorded, at, prefix = steps["prompt_tokens"], steps["at"], ledger.prefix("lexical_tokens")
+    growth, lexical = recorded[last] - recorded[first], prefix[at[last]] - prefix[at[first]]
     least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
     pictures = prefix_sums(((events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
     sealed, written = ledger.prefix("opaque_bytes"), np.maximum(steps["output_tokens"][first], 0)
-    start, stop = steps["at"][first], steps["at"][last]
+    start, stop = at[first], at[last]
     most = MOST_PER_LEXICAL * lexical + MOST_PER_PICTURE * (pictures[stop] - pictures[start])
     most += sealed[stop] - sealed[start] + written
     far = (growth - most >= least) | ((growth < 0) & (lexical - growth >= least))
     return [int(row) for row in np.flatnonzero(far & (steps["model"][first] == steps["model"][last]))]
-
-
-def _growth(ledger: Ledger, first: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-    """The recorded prompts, and per pair of neighbours the tokens and the lexical tokens it grew by."""
-    recorded, at, lexical = ledger.steps["prompt_tokens"], ledger.steps["at"], ledger.prefix("lexical_tokens")
-    return recorded, recorded[last] - recorded[first], lexical[at[last]] - lexical[at[first]]
-
-
-def _estimated(ledger: Ledger, first: Ints, last: Ints) -> Floats:
-    """Estimated tokens of what was added between neighbours."""
-    at, tools = ledger.steps["at"], np.zeros(ledger.event_count, dtype=np.int64)
-    total = np.concatenate([[0.0], np.cumsum(STARTING.estimates(content(ledger), tools))])
-    return np.asarray(total[at[last]] - total[at[first]])
 
 
 def _middle(ratios: Floats, sizes: Floats) -> tuple[float, float, float] | None:

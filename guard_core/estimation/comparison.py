@@ -46,7 +46,10 @@ def request_counts(session: Session, ledger: Ledger, counter: Counter, events: I
     inserted = tuple(
         tuple(int(value) for value in _event_counts(item.messages, counter)) for item in session.compactions
     )
-    return attributed_steps(ledger, _fixed(session, counter), PriceList(prefix_sums(events), inserted))
+    texts = [part_text(part) for part in session.system or ()]
+    texts += [f"{tool.name} {tool.description} {value_text(tool.schema)}" for tool in session.tools or ()]
+    fixed = sum(counter(texts))
+    return attributed_steps(ledger, fixed, PriceList(prefix_sums(events), inserted))
 
 
 def _event_counts(events: Sequence[Event], counter: Counter) -> Ints:
@@ -55,12 +58,6 @@ def _event_counts(events: Sequence[Event], counter: Counter) -> Ints:
     totals = np.zeros(len(events), dtype=np.int64)
     np.add.at(totals, owners, counts)
     return totals
-
-
-def _fixed(session: Session, counter: Counter) -> int:
-    texts = [part_text(part) for part in session.system or ()]
-    texts += [f"{tool.name} {tool.description} {value_text(tool.schema)}" for tool in session.tools or ()]
-    return sum(counter(texts))
 
 
 def given_errors(ledger: Ledger, counts: Ints) -> dict[str, Errors]:

@@ -57,7 +57,12 @@ def measure(ledger: Ledger, amounts: Ints, start: Start | None = None) -> tuple[
     """
     start = starting(ledger.agent, ledger.main_model) if start is None else start
     every = Intervals.of(ledger)
-    intervals, ratios = _fitted(ledger, every.grown(), amounts, start)
+    candidates = every.grown()
+    mixed = candidates.amounts(amounts)
+    keep = ~candidates.edited(Ratios(start.ratios).estimates(mixed, mixed[:, 0]))
+    first = Ratios(fit(mixed[keep], candidates.tokens[keep], start))
+    intervals = candidates.pick(~candidates.edited(first.estimates(mixed, mixed[:, 0])))
+    ratios = _ratios(ledger, intervals, amounts, start)
     output = written(ledger)
     rest = without_answers(amounts, output)
     other = _believed(ledger, intervals, output, (amounts, rest), ratios, start)
@@ -183,29 +188,18 @@ def _believed(
     return other
 
 
-def _fitted(ledger: Ledger, candidates: Intervals, amounts: Ints, start: Start) -> tuple[Intervals, Ratios]:
-    mixed = candidates.amounts(amounts)
-    keep = ~candidates.edited(Ratios(start.ratios).estimates(mixed, mixed[:, 0]))
-    first = Ratios(fit(mixed[keep], candidates.tokens[keep], start))
-    intervals = candidates.pick(~candidates.edited(first.estimates(mixed, mixed[:, 0])))
-    return intervals, _ratios(ledger, intervals, amounts, start)
-
-
 def _ratios(ledger: Ledger, intervals: Intervals, amounts: Ints, start: Start) -> Ratios:
     """The ratios that explain some intervals, with a factor for each tool."""
     mixed, tools = intervals.amounts(amounts), ledger.events["tool"]
     plain = Ratios(fit(mixed, intervals.tokens, start))
+    # the tools whose results hold the most, in the order of their keys
+    keys, owner = np.unique(tools, return_inverse=True)
+    sizes = np.bincount(owner, amounts[:, RESULTS], len(keys)).astype(np.int64)
+    places = np.lexsort((keys, -sizes))[:MOST_TOOLS]
+    largest_tools = sorted(int(keys[place]) for place in places if keys[place] and sizes[place])
     by_tool = {
         key: intervals.sums(np.where(tools == key, amounts[:, RESULTS], 0)) * plain.kinds[RESULTS]
-        for key in _tools(tools, amounts[:, RESULTS])
+        for key in largest_tools
     }
     factors = tool_factors(plain.estimates(mixed, mixed[:, 0]), intervals.tokens, by_tool)
     return Ratios(plain.kinds, factors)
-
-
-def _tools(tools: Ints, results: Ints) -> list[int]:
-    """The tools whose results hold the most, in the order of their keys."""
-    keys, owner = np.unique(tools, return_inverse=True)
-    sizes = np.bincount(owner, results, len(keys)).astype(np.int64)
-    largest = np.lexsort((keys, -sizes))[:MOST_TOOLS]
-    return sorted(int(keys[place]) for place in largest if keys[place] and sizes[place])

@@ -49,7 +49,12 @@ def forecast(ledger: Ledger, each: Callable[[], object] = lambda: None) -> Forec
     for name, origins in pairs.items():
         targets = np.array([target for _, target in origins], dtype=np.int64)
         predicted = np.array([predict(ledger, usage[origin], target) for origin, target in origins], dtype=np.int64)
-        forecasts[name] = _errors(ledger, targets, predicted)
+        measured = errors(ledger.steps["prompt_tokens"][targets], predicted, np.arange(len(targets)))
+        forecasts[name] = (
+            None
+            if measured is None
+            else msgspec.structs.replace(measured, worst_step=int(targets[measured.worst_step]))
+        )
     return forecasts
 
 
@@ -94,8 +99,3 @@ def _spread(places: Ints, most: int) -> Ints:
     if len(places) <= most:
         return places
     return places[np.arange(most) * (len(places) - 1) // (most - 1)]
-
-
-def _errors(ledger: Ledger, targets: Ints, predicted: Ints) -> Errors | None:
-    measured = errors(ledger.steps["prompt_tokens"][targets], predicted, np.arange(len(targets)))
-    return None if measured is None else msgspec.structs.replace(measured, worst_step=int(targets[measured.worst_step]))

@@ -82,7 +82,12 @@ class _Tail:
     def __init__(self, ledger: Ledger, begin: int, known: Attribution) -> None:
         self.event = int(ledger.steps["at"][begin])
         self.ratios = Ratios(np.array([known.lexical_ratios[kind] for kind in KINDS]), known.tools)
-        log = _log_from(ledger, begin, self.event)
+        # The ledger from a step and an event on, its places counted from there.
+        steps = {name: column[begin:] for name, column in ledger.steps.items()}
+        for name in ("at", "response", "user_event"):
+            steps[name] = np.where(steps[name] >= self.event, steps[name] - self.event, -1)
+        events = {name: column[self.event :] for name, column in ledger.events.items()}
+        log = Ledger(events, steps, agent=ledger.agent, models=ledger.models)
         amounts = content(log)
         says = answers_by(log, amounts, self.ratios, known.habit)
         estimate: Floats = says.over(self.ratios.estimates(amounts, log.events["tool"]))
@@ -111,12 +116,3 @@ def _settled(attribution: Attribution, ledger: Ledger) -> tuple[int, int] | None
     at = int(steps["at"][begin])
     in_order = at >= int(steps["at"][: begin + 1].max()) and int(steps["response"][:begin].max(initial=-1)) < at
     return (step, begin) if in_order and int(steps["at"][step]) >= at else None
-
-
-def _log_from(ledger: Ledger, begin: int, event: int) -> Ledger:
-    """The ledger from a step and an event on, its places counted from there."""
-    steps = {name: column[begin:] for name, column in ledger.steps.items()}
-    for name in ("at", "response", "user_event"):
-        steps[name] = np.where(steps[name] >= event, steps[name] - event, -1)
-    events = {name: column[event:] for name, column in ledger.events.items()}
-    return Ledger(events, steps, agent=ledger.agent, models=ledger.models)

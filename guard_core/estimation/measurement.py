@@ -82,10 +82,20 @@ def interpolate(
     amounts = content(ledger, unit)
     predicted = np.full(len(recorded), -1, dtype=np.int64)
     how = np.zeros(len(recorded), dtype=np.int64)
-    for group in _groups(np.flatnonzero(recorded > 0)):
+    # Calls are left out one at a time, or several far apart together in long sessions.
+    steps = np.flatnonzero(recorded > 0)
+    if len(steps) > MOST_CALLS:
+        steps = steps[np.linspace(0, len(steps) - 1, MOST_CALLS).astype(np.int64)]
+    fits = min(len(steps), MOST_FITS)
+    for first in range(fits):
         each()
-        _predict(ledger, weights, amounts, start, group, predicted, how)
-    kind = _kinds(ledger, amounts * STARTING.kinds)
+        _predict(ledger, weights, amounts, start, steps[first::fits], predicted, how)
+    # The kind of content that grew most since the call before, -1: nothing did.
+    at = ledger.steps["at"]
+    prefix = np.concatenate([np.zeros((1, len(KINDS))), np.cumsum(amounts * STARTING.kinds, axis=0)])
+    before = np.concatenate([[0], at[:-1]]) if len(at) else at
+    grown = (prefix[at] - prefix[np.minimum(before, at)])[:, : KINDS.index("message")]
+    kind = np.where(grown.sum(axis=1) > 0, np.argmax(grown, axis=1), -1).astype(np.int64)
     done = np.flatnonzero(how != NONE)
     return Interpolation(
         predicted=predicted,
@@ -117,14 +127,6 @@ def errors(recorded: Ints, predicted: Ints, steps: Ints) -> Errors | None:
 
 def _rounded(value: float) -> float:
     return round(float(value), 6)
-
-
-def _groups(steps: Ints) -> list[Ints]:
-    """The calls to leave out together: one at a time, or far apart in long sessions."""
-    if len(steps) > MOST_CALLS:
-        steps = steps[np.linspace(0, len(steps) - 1, MOST_CALLS).astype(np.int64)]
-    fits = min(len(steps), MOST_FITS)
-    return [steps[first::fits] for first in range(fits)]
 
 
 def _predict(
@@ -179,15 +181,6 @@ def _neighbours(ledger: Ledger, intervals: Intervals, known: Ints, costs: Floats
     if after < len(known) and epoch[known[after]] == epoch[step]:
         return max(1, round(float(recorded[known[after]] - costs[at[known[after]]] + costs[at[step]]))), AFTER
     return -1, NONE
-
-
-def _kinds(ledger: Ledger, costs: Floats) -> Ints:
-    """The kind of content that grew most since the call before, -1: nothing did."""
-    at = ledger.steps["at"]
-    prefix = np.concatenate([np.zeros((1, len(KINDS))), np.cumsum(costs, axis=0)])
-    before = np.concatenate([[0], at[:-1]]) if len(at) else at
-    grown = (prefix[at] - prefix[np.minimum(before, at)])[:, : KINDS.index("message")]
-    return np.where(grown.sum(axis=1) > 0, np.argmax(grown, axis=1), -1).astype(np.int64)
 
 
 def _split(recorded: Ints, predicted: Ints, steps: Ints, label: Ints, names: tuple[str, ...]) -> dict[str, Errors]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from guard_core.estimation.intervals import Intervals
 from guard_core.estimation.model_families import family_of
@@ -122,18 +121,20 @@ def answers(ledger: Ledger, amounts: Ints, ratios: Ratios, every: Intervals) -> 
     """
     output = written(ledger)
     known = output >= 0
-    by_output = fit(amounts[known], output[known], _start(ratios))
+    # The fit of outputs begins at the session's ratios of prompts, in which only the frame differs.
+    by_output = fit(
+        amounts[known], output[known], Start(np.append(ratios.kinds[:MESSAGE], START[MESSAGE]), at_level=True)
+    )
     spoken = _Spoken.of(ledger, amounts, ratios, by_output)
     habit = Habit(_usual((output - spoken.whole)[known]), 1.0, tuple(by_output.tolist()))
     shortened = spoken.answers(ledger, habit)
     estimate = shortened.over(ratios.estimates(amounts, ledger.events["tool"]))
-    share = _share_dropped(ledger, shortened, every, every.totals(estimate))
+    # Where no reasoning of earlier turns was seen to be missing in prompts, the agent's habit decides.
+    dropped = shortened.dropped_between(every.first, every.last)
+    missing = np.clip(np.rint(every.totals(estimate)).astype(np.int64) - every.tokens, 0, dropped)
+    belief = DROP_BELIEF if drops_reasoning(ledger) else 0.0
+    share = (belief + int(missing.sum())) / (DROP_BELIEF + int(dropped.sum()))
     return spoken.answers(ledger, msgspec.structs.replace(habit, share=share if share >= LEAST_DROP else 0.0))
-
-
-def _start(ratios: Ratios) -> Start:
-    """Where the fit of outputs begins: at the session's ratios of prompts, in which only the frame differs."""
-    return Start(np.append(ratios.kinds[:MESSAGE], START[MESSAGE]), at_level=True)
 
 
 def answers_by(ledger: Ledger, amounts: Ints, ratios: Ratios, habit: Habit | None) -> OutputEvidence:
@@ -158,7 +159,9 @@ class _Spoken:
         return cls(written(ledger), whole, visible, float(ratios.kinds[MESSAGE]))
 
     def answers(self, ledger: Ledger, habit: Habit) -> OutputEvidence:
-        is_answer, visible = _answering(ledger), self.visible
+        responses, visible = ledger.steps["response"], self.visible
+        is_answer = np.zeros(ledger.event_count, dtype=np.bool_)
+        is_answer[responses[responses >= 0]] = True
         full = np.where(self.output >= 0, self.output, np.maximum(self.whole + habit.usual, visible))
         tokens = np.where(is_answer, np.rint(full + self.message), -1).astype(np.int64)
         if not habit.share:
@@ -166,14 +169,12 @@ class _Spoken:
         unseen = np.rint(np.where(is_answer, np.maximum(full - visible, 0.0), 0.0)).astype(np.int64)
         before = _reasoning_before(ledger, unseen)
         dropped = np.rint(before * habit.share).astype(np.int64)
-        return OutputEvidence(np.where(is_answer, tokens - _unsent(ledger, unseen), -1), dropped, habit)
-
-
-def _answering(ledger: Ledger) -> NDArray[np.bool_]:
-    responses = ledger.steps["response"]
-    answering = np.zeros(ledger.event_count, dtype=np.bool_)
-    answering[responses[responses >= 0]] = True
-    return answering
+        # No later prompt holds the reasoning of the last answers of turns where reasoning is dropped.
+        events = ledger.steps["response"][_turn_ends(ledger)]
+        events = events[events >= 0]
+        unsent = np.zeros_like(unseen)
+        unsent[events] = unseen[events]
+        return OutputEvidence(np.where(is_answer, tokens - unsent, -1), dropped, habit)
 
 
 def _priced(amounts: Ints, ratios: Ratios, kinds: tuple[int, ...]) -> Floats:
@@ -197,15 +198,6 @@ def _turn_ends(ledger: Ledger) -> Ints:
     return np.flatnonzero((turn[1:] > turn[:-1]) & (epoch[1:] == epoch[:-1]))
 
 
-def _unsent(ledger: Ledger, unseen: Ints) -> Ints:
-    """Of `unseen`, what belongs to the last answers of turns: no later prompt holds it where reasoning is dropped."""
-    events = ledger.steps["response"][_turn_ends(ledger)]
-    events = events[events >= 0]
-    unsent = np.zeros_like(unseen)
-    unsent[events] = unseen[events]
-    return unsent
-
-
 def _reasoning_before(ledger: Ledger, unseen: Ints) -> Ints:
     """At the first step of each turn: the reasoning of the turn before that was sent until then."""
     steps, before = ledger.steps, np.zeros(ledger.step_count, dtype=np.int64)
@@ -216,11 +208,3 @@ def _reasoning_before(ledger: Ledger, unseen: Ints) -> Ints:
     begin = np.maximum(*(np.searchsorted(steps[name], steps[name][ends], side="left") for name in ("turn", "epoch")))
     before[ends + 1] = np.maximum(total[ends] - total[begin], 0)
     return before
-
-
-def _share_dropped(ledger: Ledger, says: OutputEvidence, every: Intervals, expected: Floats) -> float:
-    """The share of the reasoning of earlier turns that is missing in prompts; the agent's habit where none was seen."""
-    dropped = says.dropped_between(every.first, every.last)
-    missing = np.clip(np.rint(expected).astype(np.int64) - every.tokens, 0, dropped)
-    habit = DROP_BELIEF if drops_reasoning(ledger) else 0.0
-    return (habit + int(missing.sum())) / (DROP_BELIEF + int(dropped.sum()))

@@ -29,14 +29,14 @@ def share_out(ledger: Ledger, intervals: Intervals, estimate: Floats, *, anythin
     """Tokens of every event and their source: its part of its interval, by its estimate; that itself where no interval
     covers it. `anything`: was anything measured in this session."""
     units = np.floor(estimate * _UNIT).astype(np.int64) + 1
-    tokens, source = _shared(intervals, units, _caps(ledger, estimate))
-    _fill(tokens, source, estimate, anything=anything)
-    return tokens, source
-
-
-def _caps(ledger: Ledger, estimate: Floats) -> Ints:
     by_ratio = np.ceil(estimate * CAP_FACTOR).astype(np.int64)
-    return np.maximum(ledger.events["bytes"], by_ratio) + CAP_FRAME
+    caps = np.maximum(ledger.events["bytes"], by_ratio) + CAP_FRAME
+    tokens, source = _shared(intervals, units, caps)
+    # An event that no interval covers has its estimate.
+    unmeasured = source < 0
+    tokens[unmeasured] = np.rint(estimate[unmeasured]).astype(np.int64)
+    source[unmeasured] = SESSION if anything else ASSUMED
+    return tokens, source
 
 
 def _shared(intervals: Intervals, units: Ints, caps: Ints) -> tuple[Ints, Ints]:
@@ -60,10 +60,3 @@ def _remainders(owner: Ints, part: Ints, missing: Ints) -> Ints:
     rank = np.empty(len(owner), dtype=np.int64)
     rank[order] = np.arange(len(owner)) - begin[owner[order]]
     return (rank < missing[owner]).astype(np.int64)
-
-
-def _fill(tokens: Ints, source: Ints, estimate: Floats, *, anything: bool) -> None:
-    """Give every event that no interval covers its estimate, in place."""
-    unmeasured = source < 0
-    tokens[unmeasured] = np.rint(estimate[unmeasured]).astype(np.int64)
-    source[unmeasured] = SESSION if anything else ASSUMED

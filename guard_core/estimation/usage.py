@@ -274,7 +274,8 @@ class AttributedUsage:
             split = start + int(np.searchsorted(self.ledger.steps["at"][start:stop], changed, side="right"))
             if split < stop:
                 plain = self.run(start, split, head, kept_from, heuristics[: split - start])
-                return _joined(plain, self._formed(split, stop, head, kept_from, heuristics[split - start :], form))
+                formed = self._formed(split, stop, head, kept_from, heuristics[split - start :], form)
+                return CountedRun(*(np.concatenate(pair) for pair in zip(plain, formed, strict=True)))
         recorded = self.ledger.steps["prompt_tokens"][start:stop]
         sums, reported = self._sums(head), recorded > 0
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
@@ -350,7 +351,12 @@ class AttributedUsage:
             tokens = sums.tokens
         else:
             tokens = sum(self._segment(item, epoch) for item in view)
-        return self.attribution.overhead + self._cut(step, sums) + tokens
+        # With a request that was cut goes the part before the file (`has_beginning`) while no message of the log was
+        # left out, and what is not recorded.
+        unrecorded = self.anchors.unrecorded.tokens if sums.written else 0
+        at = self.ledger.steps["at"].item(step)
+        begins = self.attribution.prologue and sums.begins and sums.events >= at
+        return self.attribution.overhead + ((self.attribution.prologue if begins else 0) + unrecorded) + tokens
 
     def _is_replaced(self, sums: _Sums) -> bool:
         """Has a view a message that some policy wrote, as no recorded request has."""
@@ -379,7 +385,9 @@ class AttributedUsage:
         """Where a request ends that only extends what was sent after the recorded compaction `place`; else None."""
         at, last = self._beginnings[place + 1].at, plain[-1] if plain else None
         stop = max(at, last.stop) if isinstance(last, Span) else at
-        return stop if self._is_up_to(place, stop, plain, epoch) or self._resumes(plain, stop, place) else None
+        # all of the log, which the agent sent as the resumed history `place` has it
+        is_resumed = place >= 0 and self.ledger.whole_resumes[place] and plain == (Span(0, stop),)
+        return stop if is_resumed or self._is_up_to(place, stop, plain, epoch) else None
 
     def _is_up_to(self, place: int, stop: int, plain: View, epoch: int) -> bool:
         """Is a view without forms what was sent after the recorded compaction `place` once `stop` events were in the
@@ -398,18 +406,6 @@ class AttributedUsage:
     def _beginnings(self) -> tuple[_Beginning, ...]:
         """What requests begin with after each recorded compaction, by its place + 1; the first: before all."""
         return tuple(_Beginning.of(*self._left_by(place)) for place in range(-1, len(self.ledger.bases)))
-
-    def _resumes(self, plain: View, at: int, place: int) -> bool:
-        """Is a request all of the log at `at`, which the agent sent as the resumed history `place` has it."""
-        return place >= 0 and self.ledger.whole_resumes[place] and plain == (Span(0, at),)
-
-    def _cut(self, step: int, sums: _Sums) -> int:
-        """What goes with a request that was cut: the part before the file while no message of the log was left out
-        (`has_beginning`), and what is not recorded."""
-        unrecorded = self.anchors.unrecorded.tokens if sums.written else 0
-        at = self.ledger.steps["at"].item(step)
-        begins = self.attribution.prologue and sums.begins and sums.events >= at
-        return (self.attribution.prologue if begins else 0) + unrecorded
 
     def _segment(self, segment: Segment, epoch: int) -> int:
         if isinstance(segment, Span):
@@ -484,9 +480,12 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
     """Where recorded counts begin a new baseline, and why, in words."""
     notes = []
     if attribution.prologue:
+        source = (
+            "usual for this agent" if attribution.overhead_source == USUAL else "as the prompts after compactions allow"
+        )
         notes.append(
             f"of the first prompt, {attribution.overhead:,} tokens are counted as system prompt and tools "
-            f"({_overhead_source(attribution)}) and {attribution.prologue:,} as messages from before this file begins, "
+            f"({source}) and {attribution.prologue:,} as messages from before this file begins, "
             "which are assumed to leave the requests with the first message of this file that does"
         )
     notes += [
@@ -514,28 +513,16 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
     changed = model_changes(ledger)
     if changed:
         notes.append(f"another model counts from step {changed[0] + 1:,} on: a new baseline begins at each change")
-    if unmeasured := _unmeasured(ledger, attribution):
+    # How many messages that were sent hold content whose tokens neither the file nor its recorded prompts give?
+    events, sent = ledger.events, int(ledger.steps["at"].max(initial=0))
+    hidden = ((events["flags"] & HAS_MEDIA) > 0) | (events["opaque_bytes"] > 0)
+    if unmeasured := int(np.count_nonzero((hidden & np.isin(attribution.source, (ASSUMED_RATIO, SESSION)))[:sent])):
         notes.append(
             f"no recorded prompt measures the pictures or encrypted reasoning in {unmeasured:,} "
             f"message{'' if unmeasured == 1 else 's'}: {attribution.ratios['media']:,.0f} tokens per picture and the "
             "usual size of reasoning are assumed, and no forecast error shows how far off that is"
         )
     return tuple(notes)
-
-
-def _unmeasured(ledger: Ledger, attribution: Attribution) -> int:
-    """How many messages that were sent hold content whose tokens neither the file nor its recorded prompts give."""
-    events, sent = ledger.events, int(ledger.steps["at"].max(initial=0))
-    hidden = ((events["flags"] & HAS_MEDIA) > 0) | (events["opaque_bytes"] > 0)
-    return int(np.count_nonzero((hidden & np.isin(attribution.source, (ASSUMED_RATIO, SESSION)))[:sent]))
-
-
-def _overhead_source(attribution: Attribution) -> str:
-    return "usual for this agent" if attribution.overhead_source == USUAL else "as the prompts after compactions allow"
-
-
-def _joined(first: CountedRun, second: CountedRun) -> CountedRun:
-    return CountedRun(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
 
 
 def _fewer_bytes(ledger: Ledger, form: str) -> Ints:
