@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from guard_core.findings.claims import INFO, LISTED, RULE_DEFAULTS, WARNING, Finding
@@ -30,8 +29,13 @@ def own_rule_gaps(case: Case) -> list[Finding]:
     """Where a recording and the rule of its agent part: one finding of each kind, of the first stretch that has it."""
     if case.facts.is_contextguards or not case.window_counts or case.facts.is_miscounted:
         return []
+    explanation = case.facts.explanation
     findings: dict[str, Finding] = {}
-    for ruled in _stretches(case):
+    for stretch, rule in zip(explanation.stretches, explanation.rules, strict=False):
+        # A small window less a large reserve is not a threshold; the findings are of tokens.
+        if rule.threshold is None or rule.threshold <= 0 or rule.unit != "tokens":
+            continue
+        ruled = _Ruled(stretch, rule, explanation.interval_of(stretch, rule.counter))
         of_stretch = (
             [_other_threshold(case, ruled)]
             if _is_elsewhere(case, ruled)
@@ -40,14 +44,6 @@ def own_rule_gaps(case: Case) -> list[Finding]:
         for finding in filter(None, of_stretch):
             findings.setdefault(finding.kind, finding)
     return list(findings.values())
-
-
-def _stretches(case: Case) -> Iterator[_Ruled]:
-    explanation = case.facts.explanation
-    for stretch, rule in zip(explanation.stretches, explanation.rules, strict=False):
-        # A small window less a large reserve is not a threshold; the findings are of tokens.
-        if rule.threshold is not None and rule.threshold > 0 and rule.unit == "tokens":
-            yield _Ruled(stretch, rule, explanation.interval_of(stretch, rule.counter))
 
 
 def _is_elsewhere(case: Case, ruled: _Ruled) -> bool:
@@ -84,7 +80,9 @@ def _other_threshold(case: Case, ruled: _Ruled) -> Finding:
     fits = f"{condition}every known count{_but_left_out(interval)} fits a threshold {of}{bounds}"
     if interval.left_out:
         numbers["left_out"] = len(interval.left_out)
-    unknown, automatic = _uncounted(case)
+    # Of the compactions that nobody is known to have asked for, how many have no known count?
+    possible = [item for item in case.facts.explanation.compactions if item.trigger != MANUAL]
+    unknown, automatic = sum(item.decision_tokens is None for item in possible), len(possible)
     more = f" {unknown:,} of {counted(automatic, 'compaction')} {'has' if unknown == 1 else 'have'} no known count."
     if unknown:
         numbers |= {"uncounted_compactions": unknown, "automatic_compactions": automatic}
@@ -122,12 +120,6 @@ def _but_left_out(interval: Interval) -> str:
         return ""
     which = "that of 1 compaction, which" if count == 1 else f"those of {count:,} compactions, which"
     return f" but {which} a person may have asked for,"
-
-
-def _uncounted(case: Case) -> tuple[int, int]:
-    """How many compactions that nobody is known to have asked for have no known count, and how many there are."""
-    automatic = [item for item in case.facts.explanation.compactions if item.trigger != MANUAL]
-    return sum(item.decision_tokens is None for item in automatic), len(automatic)
 
 
 def _never_acts(case: Case, ruled: _Ruled, typed: RuleNumber, numbers: dict[str, Any]) -> Finding:

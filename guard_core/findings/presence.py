@@ -171,7 +171,11 @@ def _read_first(
     users = ledger.steps["user_event"]
     removed = {*removed_requests(session, ledger, users), *removed_later(session, ledger, users)}
     starts = set(ledger.turn_starts.tolist()) if removed else set()
-    of_todos = set(_removed_todo_events(session, ledger))
+    # The events that call a todo tool, or answer such a call, matter where a compaction left one of them out.
+    events = all_todo_events(ledger)
+    items = (item for item in counted_compactions(session).compactions if item.step >= 0)
+    is_removed = any(_removed_by(ledger, item, events).any() for item in items)
+    of_todos = set(events.tolist() if is_removed else [])
     begun: dict[int, Event] = {}
     written: list[tuple[int, Event]] = []
     before: dict[int, Event] = {}
@@ -211,13 +215,20 @@ def _words_of(
     """Where a request that `asked` for something is, by its first words, clauses and sentences. `places` are the events
     that quote its first words, `in_turn` the compactions of its turn."""
     quote, text = quotation(asked), _own_text(event)
-    quoting = _quoting(session, _spoken(quote))
+    spoken = _spoken(quote)
+    quoting = tuple(
+        place
+        for place, item in enumerate(session.compactions)
+        if any(asserts(comparable(own), spoken) for own in item.own_messages)
+    )
     clauses, stated = ([one for one in part if quote not in one] for part in passages_of(event))
     passages = _repeating(session, quoting, clauses)
     kept_rules = _repeating(session, (*quoting, *dict(passages)), stated)
     silent = [place for place in sorted(in_turn) if place not in quoting and place not in dict(passages)]
     restated, is_whole = _restating(session, silent, _asked_for(text)), quote == asked.rstrip(_END)
-    asks = _asks_besides(text)
+    # Has it anything besides its rules, and what takes them back?
+    said = [" ".join(one.split()) for one in sentences((TextPart(text),))]
+    asks = any(one and _rule_in(one) != one and not _lifts_own(said, place) for place, one in enumerate(said))
     return RequestWords(message, quote, is_whole, places, quoting, passages, restated, kept_rules, asks=asks)
 
 
@@ -234,14 +245,6 @@ def _todo_words(session: Session, said: Sequence[OpenTodo], quoted_in: Mapping[S
         for todo in said
     )
     return RequestWords(said[0].message, "", False, (), (), todos=tuple(words))
-
-
-def _removed_todo_events(session: Session, ledger: Ledger) -> list[int]:
-    """All events that call a todo tool, or answer such a call, where a compaction left one of them out."""
-    events = all_todo_events(ledger)
-    items = (item for item in counted_compactions(session).compactions if item.step >= 0)
-    is_removed = any(_removed_by(ledger, item, events).any() for item in items)
-    return events.tolist() if is_removed else []
 
 
 def _removed_todos(session: Session, ledger: Ledger, written: Iterable[tuple[int, Event]]) -> list[list[OpenTodo]]:
@@ -349,12 +352,6 @@ def _rule_in(sentence: str) -> str:
     rest = _CONJUNCTION.sub("", sentence[first:])
     is_apart = not _CIRCUMSTANCE.match(sentence) and says_something(rest) and width(rest) >= SHORTEST
     return rest if is_apart else sentence
-
-
-def _asks_besides(text: str) -> bool:
-    """Has a text anything besides its rules, and what takes them back."""
-    said = [" ".join(one.split()) for one in sentences((TextPart(text),))]
-    return any(one and _rule_in(one) != one and not _lifts_own(said, place) for place, one in enumerate(said))
 
 
 def removed_requests(session: Session, ledger: Ledger, tasks: Ints) -> list[int]:
@@ -557,13 +554,4 @@ def _saying(session: Session, places: Iterable[int], rule: str) -> tuple[int, ..
         for place, said in inserted.items()
         if may_translate("\n".join(said), rule)
         or any(asserts(readings(one), quote) or conveys(one, rule) for one in said)
-    )
-
-
-def _quoting(session: Session, quote: str) -> tuple[int, ...]:
-    """The compactions whose own messages hold the quote, given in its `readings`."""
-    return tuple(
-        place
-        for place, item in enumerate(session.compactions)
-        if any(asserts(comparable(message), quote) for message in item.own_messages)
     )

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from guard_core.findings.claims import INFO, LIST_PRICES, LISTED, MODELLED_CACHE, SAME_TURNS, Finding
 from guard_core.findings.facts import Case
 from guard_core.findings.sliding import others
 from guard_core.findings.words import at_step, counted, if_window, uncounted_words, window_assumptions
-
-if TYPE_CHECKING:
-    from guard_core.outcomes.payback import Payback
-    from guard_core.outcomes.sent import SentRequests
 
 
 def never_paid(case: Case) -> list[Finding]:
@@ -36,7 +30,12 @@ def never_paid(case: Case) -> list[Finding]:
     sent = SentRequests(case)
     priced = paybacks(sent, bill_of(sent, prices))
     lasting = {item.index for item in others(case) if not facts.is_forced(item)}
-    unpaid = [item for item in priced if item.index in lasting and is_unpaid(item) and _had_calls(sent, item)]
+    # Without a call after its first one, as where the recording ends, a compaction could not save anything.
+    unpaid = [
+        item
+        for item in priced
+        if item.index in lasting and is_unpaid(item) and (item.stop < len(sent.tokens) or item.stop - item.step > 1)
+    ]
     if not unpaid:
         return []
     worst = max(unpaid, key=lambda item: item.net)
@@ -63,8 +62,3 @@ def never_paid(case: Case) -> list[Finding]:
     assumptions = (*window_assumptions(case.window), LIST_PRICES, MODELLED_CACHE, SAME_TURNS)
     steps = tuple(item.step for item in unpaid[:LISTED])
     return [Finding("never_paid", INFO, worst.step, sentence, numbers, assumptions, steps, len(unpaid))]
-
-
-def _had_calls(sent: SentRequests, price: Payback) -> bool:
-    """Was there a later call in which it could have saved anything: not where the recording ends with its first."""
-    return price.stop < len(sent.tokens) or price.stop - price.step > 1

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from guard_core.costs import RESULT
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
@@ -83,7 +82,10 @@ def _repeated_results(facts: Facts, fired: list[Fired]) -> Iterator[RepeatedResu
     asked = parts["answers"][rows]
     same = [parts[name][at] for at in (rows, asked) for name in _TEXT]
     sizes = np.stack([parts["tool"][rows], *same], axis=1)
-    several = _repeated(sizes)
+    order = np.lexsort(sizes.T)  # for the rows that are in the table several times
+    alike = (sizes[order][1:] == sizes[order][:-1]).all(axis=1)
+    several = np.zeros(len(sizes), dtype=np.bool_)
+    several[order[1:][alike]] = several[order[:-1][alike]] = True
     rows, asked, sizes = rows[several], asked[several], sizes[several].tolist()
     ats = [bases[item.counted.place].at for item in fired if item.counted]
     known: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}  # where results of the same call and size are
@@ -99,15 +101,6 @@ def _repeated_results(facts: Facts, fired: list[Fired]) -> Iterator[RepeatedResu
             if not bases[epoch].is_edit and not any(kept.has(epoch, old) for old in earlier):
                 whole = max(1, int(facts.ledger.events["bytes"][event]))
                 yield RepeatedResult(stretch - 1, call, earlier, int(facts.attribution.tokens[event]) * key[1] // whole)
-
-
-def _repeated(rows: Ints) -> NDArray[np.bool_]:
-    """Which rows of a table are in it several times."""
-    order = np.lexsort(rows.T)
-    alike = (rows[order][1:] == rows[order][:-1]).all(axis=1)
-    several = np.zeros(len(rows), dtype=np.bool_)
-    several[order[1:][alike]] = several[order[:-1][alike]] = True
-    return several
 
 
 class _Kept:

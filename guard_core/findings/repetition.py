@@ -159,7 +159,9 @@ def _return(case: Case, item: Fired, following: Fired | None) -> dict[str, int] 
     figures = [item.before, *([following.before] if following else [])]
     if case.is_recorded and max(figures) > MOST_ABOVE * int(case.tokens.max()):
         return None
-    start, stop = item.step + 1, _end(case, item, following)
+    start, stop = item.step + 1, following.step if following else len(case.tokens)
+    if case.is_recorded:  # up to the last request built on this compaction alone
+        stop = int(case.facts.stretches[item.step])
     growth = case.facts.growth
     again = case.tokens[start:stop].copy()
     if case.is_recorded:
@@ -181,13 +183,6 @@ def _return(case: Case, item: Fired, following: Fired | None) -> dict[str, int] 
         "again_step": start + place,
         "added": int(added[place]),
     }
-
-
-def _end(case: Case, item: Fired, following: Fired | None) -> int:
-    """The step after the last request built on this compaction alone."""
-    if case.is_recorded:
-        return int(case.facts.stretches[item.step])
-    return following.step if following else len(case.tokens)
 
 
 def grown(case: Case) -> list[Finding]:
@@ -226,15 +221,11 @@ def _is_larger(case: Case, item: Fired) -> bool:
         return False  # of a refused request all that is known is that it was too large
     if item.after < _last_count(case, item):  # whatever the agent counted itself: requests only grow
         return False
-    modelled = item.before - _counted_before(case, item)
-    return not modelled or item.after >= item.before + max(MODEL_TOKENS, MODEL_SHARE * modelled)
-
-
-def _counted_before(case: Case, item: Fired) -> int:
-    """What was counted of the request before a compaction: by the recorder, else by the provider at the last call."""
+    # Counted by the recorder, else by the provider at the last call.
     assert item.counted is not None
     figure = case.facts.ledger.bases[item.counted.place].tokens_before
-    return figure if figure > 0 else _last_count(case, item)
+    modelled = item.before - (figure if figure > 0 else _last_count(case, item))
+    return not modelled or item.after >= item.before + max(MODEL_TOKENS, MODEL_SHARE * modelled)
 
 
 def _last_count(case: Case, item: Fired) -> int:

@@ -269,7 +269,9 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
         what = _absent_words(words, absence, what, _causes(numbers))
         what += _quoting_words(words, [item for item in removals if item.compaction in quoting], absence)
         what += _said_words(numbers)
-        what += f" {_forgetting_words(forgetting)}" if forgetting else ""
+        if forgetting:
+            lost_by = f"compaction {forgetting.compaction + 1:,} ({at_step(forgetting.step)})"
+            what += f" The summary of {lost_by} no longer does."
         what += (
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
         )
@@ -320,28 +322,20 @@ def _forgetting(
     return next((item for item in later if item.counted.place not in saying), None)
 
 
-def _forgetting_words(item: Removal) -> str:
-    return f"The summary of compaction {item.compaction + 1:,} ({at_step(item.step)}) no longer does."
-
-
 def _removals(facts: Facts, words: RequestWords) -> list[Removal]:
     """The compactions of the request's turn after which the next request did not have the message itself, with those
     that they replaced before any call was made."""
     fired = [item for item in facts.recording.fired if int(facts.tasks[item.step]) == words.message]
+    # An edit in between may have put the message back into the next request.
     return [
         Removal(index, item.step, counted)
         for item in fired
         if item.counted is not None
         and removes(facts.ledger, item.counted, words.message)
-        and not _sent(facts, item, words)
+        and not holds(facts.ledger.recorded_view(item.step)[0], words.message)
         for index, counted in (*facts.replaced_by(item.counted), (item.index, item.counted))
         if removes(facts.ledger, counted, words.message)
     ]
-
-
-def _sent(facts: Facts, item: Fired, words: RequestWords) -> bool:
-    """Does the request after a compaction hold the message again, by an edit in between."""
-    return holds(facts.ledger.recorded_view(item.step)[0], words.message)
 
 
 def _losing(facts: Facts, words: RequestWords, removals: list[Removal], step: int, unread: Collection[int]) -> Removal:

@@ -117,7 +117,12 @@ def limited_corrections(case: Case) -> list[Finding]:
         return []
     raw, applied = trace.columns["correction_raw"], trace.columns["correction"]
     ratio = trace.columns["correction_source"] == CORRECTION_SOURCES.index("ratio")
-    missing, measured = _not_in_file(case, trace), trace.columns["real_loaded"]
+    # How much of the count that the policy remembered is of nothing that the file holds: system prompt and tools, what
+    # came before the file until a compaction cuts it off, and what no message explains.
+    facts, as_of, measured = case.facts, trace.columns["real_as_of"], trace.columns["real_loaded"]
+    cut = case.fired[0].step if case.fired else len(as_of)
+    begun = np.where(as_of < cut, facts.attribution.prologue, 0)
+    missing: Ints = facts.fixed_not_in_file + begun + np.maximum(facts.attribution.residual, 0)[as_of]
     explained = (measured - missing) / np.maximum(trace.columns["last_heuristic_loaded"], 1)
     judged = ratio & (missing <= LARGEST_GAP * measured)
     if case.facts.ledger.usage_ratio is None:
@@ -136,16 +141,6 @@ def limited_corrections(case: Case) -> list[Finding]:
             numbers = {"limit": limit, "raw": float(raw[far]), "applied": float(applied[far])}
             findings.append(_finding("correction_limited", severity, case, sentence, numbers, steps.tolist(), far))
     return findings
-
-
-def _not_in_file(case: Case, trace: Trace) -> Ints:
-    """How much of the count that the policy remembered at every step is of nothing that the file holds: system prompt
-    and tools, what came before the file until a compaction cuts it off, and what no message explains."""
-    facts, as_of = case.facts, trace.columns["real_as_of"]
-    first = case.fired[0].step if case.fired else len(as_of)
-    begun = np.where(as_of < first, facts.attribution.prologue, 0)
-    missing: Ints = facts.fixed_not_in_file + begun + np.maximum(facts.attribution.residual, 0)[as_of]
-    return missing
 
 
 def inline_data(case: Case) -> list[Finding]:

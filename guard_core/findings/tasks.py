@@ -25,16 +25,12 @@ def continued_tasks(ledger: Ledger, begun: Mapping[int, Event]) -> dict[int, int
     for start in ledger.turn_starts.tolist():
         event = begun.get(start)
         words = "" if event is None else first_words(event)
-        if event is not None and _is_request_to_continue(event, words):
+        has_pictures = event is not None and any(isinstance(part, MediaPart) for part in event.parts)
+        if event is not None and asks_only_to_continue(words) and not has_pictures:
             continued |= {start: task} if task >= 0 else {}
         elif event is None or words or not any(part_text(part).strip() for part in event.parts):
             task = start
     return continued
-
-
-def _is_request_to_continue(event: Event, words: str) -> bool:
-    has_pictures = any(isinstance(part, MediaPart) for part in event.parts)
-    return asks_only_to_continue(words) and not has_pictures
 
 
 def task_column(users: Ints, continued: Mapping[int, int]) -> Ints:

@@ -112,24 +112,17 @@ def _agrees_with_counts(case: Case, without: Without) -> bool:
     return abs(int(without.tokens.max()) - added_up) <= MOST_APART * added_up
 
 
-def _is_cut_unrecorded(case: Case) -> bool:
-    """Was the history also shortened without a record, or are the counts not those of the requests: what it would have
-    been without any compaction is then not known."""
-    return bool(case.facts.falls) or case.facts.is_miscounted
-
-
-def _keeps_the_peak(case: Case, without: Without) -> bool:
-    """Is the largest request at least as large without them, unless the provider counted the one with them. Where only
-    a model knows both, it has guessed what the compactions left, and says nothing of the session without them."""
-    peak = case.facts.requests.peak
-    return peak is None or peak.source == RECORDED or int(without.tokens.max()) >= peak.tokens
-
-
 def _is_known(case: Case, without: Without) -> bool:
     """Does a recording show what its requests would have been without them."""
-    if has_smaller_window(case) or _is_cut_unrecorded(case):
+    # Nor where the history was also shortened without a record, or the counts are not those of the requests.
+    if has_smaller_window(case) or case.facts.falls or case.facts.is_miscounted:
         return False
-    return _agrees_with_counts(case, without) and _keeps_the_peak(case, without)
+    if not _agrees_with_counts(case, without):
+        return False
+    # Where only a model knows both peaks, and that without them is lower, the model has guessed what the compactions
+    # left, and says nothing of the session without them.
+    peak = case.facts.requests.peak
+    return peak is None or peak.source == RECORDED or int(without.tokens.max()) >= peak.tokens
 
 
 def has_smaller_window(case: Case) -> bool:
@@ -215,9 +208,10 @@ def _needless_words(case: Case, without: Without, numbers: dict[str, Any], room:
     verb, which = ("was", "it") if count == 1 else ("were", "them")
     is_plain = room is None or (room.source == LONGEST and room.tokens <= (1 - NEAR_MISS_SHARE) * numbers["window"])
     leaves = f", which leaves {room.words}" if room and not is_plain else ""  # less has room in what needless leaves
+    largest = "fullest" if "larger" in numbers else "largest"
     return (
         f"{counted(count, _name(without))} {verb} not needed{if_window(case.window)}: with the same calls and without "
-        f"{which}, the {_most(numbers)} request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, "
+        f"{which}, the {largest} request has {numbers['peak']:,} tokens at {at_step(numbers['peak_step'])}, "
         f"{share} of {_its_window(numbers)} (modelled{_uncounted(numbers)}){leaves}.{_unsure(without)}"
     )
 
@@ -228,8 +222,10 @@ def _needed_words(case: Case, without: Without, numbers: dict[str, Any], room: A
     over = f"{counted(numbers['calls_over'], 'call')} over {it}" if numbers["calls_over"] else f"no call over {it}"
     if room is not None and numbers.get("tight"):
         over += f" and {counted(numbers['tight'], 'call')} without {room.words}"
+    stays = case.is_recorded and _unknown(without) and case.facts.counts.manual
+    but_manual = " but the manual ones" if stays else ""
     sentence = (
-        f"Without any {_name(without)}{_but_manual(case, without)}, and with the same calls, the peak is {share} of "
+        f"Without any {_name(without)}{but_manual}, and with the same calls, the peak is {share} of "
         f"{_its_window(numbers)} at {at_step(numbers['peak_step'])}, {over} (modelled{_uncounted(numbers)})"
         f"{if_window(case.window)}."
     )
@@ -238,11 +234,6 @@ def _needed_words(case: Case, without: Without, numbers: dict[str, Any], room: A
         the_first = "With that room, the first" if numbers.get("tight") else "The first"
         sentence += f" {the_first} could have come {wait} later, at {at_step(numbers['first_over'])}."
     return sentence + _unsure(without)
-
-
-def _most(numbers: dict[str, Any]) -> str:
-    """What the request is called that fills most of its window."""
-    return "fullest" if "larger" in numbers else "largest"
 
 
 def _its_window(numbers: dict[str, Any]) -> str:
@@ -256,12 +247,6 @@ def _uncounted(numbers: dict[str, Any]) -> str:
 def _name(without: Without) -> str:
     """What the compactions are called: automatic only where the file says so."""
     return "compaction" if without.removed[0].record or _unknown(without) else "automatic compaction"
-
-
-def _but_manual(case: Case, without: Without) -> str:
-    """What stays, where "compaction" alone would not say so."""
-    stays = case.is_recorded and _unknown(without) and case.facts.counts.manual
-    return " but the manual ones" if stays else ""
 
 
 def _unsure(without: Without) -> str:
