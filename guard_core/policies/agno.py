@@ -263,7 +263,11 @@ class CompressToolResults(StagedPolicy):
     ) -> tuple[str, AgnoMemory, AgnoCall]:
         """The form of a result after its call, the state, and the call."""
         ledger = asked.ledger
-        given, budget = _only(ledger, result), self.settings.summary_budget
+        # The view that is given has one result alone.
+        others = range(len(results_of(ledger, ListMessage(result.event))))
+        which = tuple(place for place in others if place != result.place)
+        without_others = Removed(which, "result").name if result.place >= 0 else ""
+        given, budget = (Span(result.event, result.event + 1, without_others),), self.settings.summary_budget
         try:
             tokens = self.estimator(ledger).contents(given)
             summary, after = summarised(asked, step, given, tokens, state, budget)
@@ -273,7 +277,8 @@ class CompressToolResults(StagedPolicy):
         if asked.summarizer.name == "recorded":  # of whole sessions: a result is not taken to grow by that
             size = ledger.parts["bytes"].item(result.row)
             summary = Summary(min(summary.bytes, size), summary.text if summary.bytes <= size else None)
-        return _form(result, summary), cast(AgnoMemory, after), AgnoCall(given, summary.bytes)
+        form = Compressed(result.which(), summary.bytes, summary.text).name if summary.bytes else ""  # no answer
+        return form, cast(AgnoMemory, after), AgnoCall(given, summary.bytes)
 
 
 def _uncompressed(sizes: Sizes) -> Ints:
@@ -291,19 +296,6 @@ def _results(ledger: Ledger, state: AgnoMemory, at: int) -> list[ResultPlace]:
         rows = results_of(ledger, ListMessage(event))
         results += [ResultPlace(event, row, place if len(rows) > 1 else -1) for place, row in enumerate(rows)]
     return [result for result in results if result.event >= state.asked or result.row in state.left]
-
-
-def _only(ledger: Ledger, result: ResultPlace) -> View:
-    """A view of one result alone."""
-    others = range(len(results_of(ledger, ListMessage(result.event))))
-    which = tuple(place for place in others if place != result.place)
-    form = Removed(which, "result").name if result.place >= 0 else ""
-    return (Span(result.event, result.event + 1, form),)
-
-
-def _form(result: ResultPlace, summary: Summary) -> str:
-    """The form of a result after its call; "" after an empty answer."""
-    return Compressed(result.which(), summary.bytes, summary.text).name if summary.bytes else ""
 
 
 def agno_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from guard_core.policies.pieces.messages import (
     view_of,
 )
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
-from guard_core.summaries.base import Summary
 from guard_core.trace import Pass
 from guard_core.views import Synthetic
 
@@ -118,7 +117,10 @@ class _Summarising:
         split = self._split(items)
         if split <= LEAST_SPLIT:
             return self._together(items, ())
-        shorter = self._together(self._fitting(items[:split]), items[split:])
+        head, room = items[:split], (self.request.check.window or UNKNOWN_WINDOW) - RESERVED
+        over = np.flatnonzero(np.cumsum([item.tokens for item in head]) > room)
+        fitting = head[: int(over[0])] if len(over) else head  # the first messages that fit the summariser's window
+        shorter = self._together(fitting, items[split:])
         summary, *tail = shorter
         if TEXTS.message(self.request.ledger, summary.message) + sum(item.tokens for item in tail) < self.most:
             return shorter
@@ -134,18 +136,13 @@ class _Summarising:
             split -= 1
         return split
 
-    def _fitting(self, head: list[AiderMessage]) -> list[AiderMessage]:
-        """The first messages that fit the summariser's window."""
-        room = (self.request.check.window or UNKNOWN_WINDOW) - RESERVED
-        fit = np.flatnonzero(np.cumsum([item.tokens for item in head]) > room)
-        return head[: int(fit[0])] if len(fit) else head
-
     def _together(self, items: list[AiderMessage], tail: Any) -> list[AiderMessage]:
         """The summary of some messages, and the tail behind it."""
         spoken = [item.message for item in items if self._role(item) in (USER, ASSISTANT)]
         given = view_of(self.request.ledger, spoken)
         summary, self.state = self.request.summarise(self.state, given, self.budget)
-        message = ListMessage(inserted=_message(summary))
+        # The summary is behind words of the program, of which we know the length.
+        message = ListMessage(inserted=Synthetic(SUMMARY, PREFIX + summary.bytes))
         shorter = [AiderMessage(message, self.costs.message(self.request.ledger, message)), *tail]
         after = view_of(self.request.ledger, [*(item.message for item in shorter), *self.behind])
         self.passes += (self.request.passed(given, after, summary_bytes=summary.bytes, empty=not summary.bytes),)
@@ -153,11 +150,6 @@ class _Summarising:
 
     def _role(self, item: AiderMessage) -> int:
         return role_of(self.request.ledger, item.message)
-
-
-def _message(summary: Summary) -> Synthetic:
-    """The message of a summary, behind words of the program of which we know the length."""
-    return Synthetic(SUMMARY, PREFIX + summary.bytes)
 
 
 class ChatSummary(ListPolicy):

@@ -58,7 +58,10 @@ class Cline(CountedPolicy):
         after a refusal. What goes ends with an answer."""
         messages = history.messages
         rest = len(messages) - FIRST
-        many = history.point is Point.ON_OVERFLOW or self._count(history) / 2 > self.threshold(history.check.window)
+        # Tokens of the last request and its answer.
+        as_of = history.state.as_of
+        tokens = history.state.tokens + int(outputs_of(history.ledger)[as_of]) if as_of >= 0 else 0
+        many = history.point is Point.ON_OVERFLOW or tokens / 2 > self.threshold(history.check.window)
         stop = FIRST + max(rest * 3 // 4 // 2 * 2 if many else rest // 4 * 2, 0)
         if stop > FIRST and not messages.is_model[stop - 1]:
             stop -= 1
@@ -66,11 +69,6 @@ class Cline(CountedPolicy):
             return NOTHING_TO_COMPACT
         kept = messages.between(stop, len(messages))
         return Plan((*messages.between(0, FIRST), *kept), cut=(messages.event_at(stop, history.stop),) * 3)
-
-    def _count(self, history: CompactableHistory) -> int:
-        """The tokens of the last request and its answer."""
-        as_of = history.state.as_of
-        return history.state.tokens + int(outputs_of(history.ledger)[as_of]) if as_of >= 0 else 0
 
 
 KIND = PolicyKind(

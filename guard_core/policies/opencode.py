@@ -166,7 +166,9 @@ class OpenCode(CountedPolicy):
 
     def plan(self, history: CompactableHistory) -> Plan | int:
         messages, window = history.messages, history.check.window
-        first = self._first(messages)
+        # The last summary and the question before it are not summarised: it is continued, but for the oldest version.
+        summaries = 0 if self.is_old else 1 if self.is_v2 else 2
+        first = summaries if messages.is_written[:summaries].all() and len(messages) > summaries else 0
         stop, again = self._replayed(messages, first) if history.point is Point.ON_OVERFLOW else (len(messages), ())
         tail = self._tail(messages, first, stop, window)
         if tail <= first:
@@ -184,12 +186,6 @@ class OpenCode(CountedPolicy):
         lost = again and int(messages.event[stop]) + 1 < history.stop
         notes = (LOST_STEPS,) if lost else (AS_TEXT,) if self.is_v2 and recent else ()
         return Plan(items, (event, event, event), notes, remembers={"cleared": history.stop})
-
-    def _first(self, messages: MessageColumns) -> int:
-        """The first message that is summarised as one. The last summary and the question before it are not: it is
-        continued, but for the oldest version."""
-        summaries = 0 if self.is_old else 1 if self.is_v2 else 2
-        return summaries if messages.is_written[:summaries].all() and len(messages) > summaries else 0
 
     def _replayed(self, messages: MessageColumns, first: int) -> tuple[int, View]:
         """After a refusal: what is before the user's last message is summarised, and that message is sent again. Where

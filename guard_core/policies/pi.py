@@ -173,13 +173,6 @@ class Pi(CountedPolicy):
         return int(steps["response"][high]) if low >= state.since else -1
 
 
-def _chars(ledger: Ledger, form: str) -> Ints:
-    """UTF-16 units of each event's message as pi counts them: texts, thinking, names and arguments of calls."""
-    kind = ledger.parts["kind"]
-    chars = part_chars(ledger, form, "utf16") + np.where(kind == RESULT, 0, ledger.parts["name_chars"])
-    return ledger.by_event(np.where(kind == MEDIA, IMAGE_CHARS, chars))
-
-
 def _result_tokens(ledger: Ledger, form: str) -> Ints:
     """ceil(characters / 4) of the results of each event."""
     results = np.where(ledger.parts["kind"] == RESULT, part_chars(ledger, form, "utf16"), 0)
@@ -188,7 +181,10 @@ def _result_tokens(ledger: Ledger, form: str) -> Ints:
 
 def message_tokens(ledger: Ledger, form: str = "") -> Ints:
     """ceil(characters / 4) of each event's message, as pi counts them."""
-    return rounded_up(_chars(ledger, form))
+    # UTF-16 units as pi counts them: texts, thinking, names and arguments of calls.
+    kind = ledger.parts["kind"]
+    chars = part_chars(ledger, form, "utf16") + np.where(kind == RESULT, 0, ledger.parts["name_chars"])
+    return rounded_up(ledger.by_event(np.where(kind == MEDIA, IMAGE_CHARS, chars)))
 
 
 ESTIMATE = TokenEstimate("pi", "ceil(characters / 4)", message_tokens, lambda size: -(-size // 4))

@@ -202,7 +202,10 @@ class SemanticKernelSummarization(_Reducer):
             return NOTHING_TO_COMPACT
         spans = [Span(head.kept_from, cut)] if head.kept_from < cut else []
         if not self.settings.include_function_content_in_summary:
-            spans = _without_tools(ledger, head.kept_from, cut)
+            # Only events that have no call and are no result.
+            _, _, starts, stops, _ = _places(ledger)
+            runs = range(bisect_right(stops, head.kept_from), bisect_left(starts, cut))
+            spans = [Span(max(starts[run], head.kept_from), min(stops[run], cut)) for run in runs]
         given = (*head.view, *spans)
         if not given:
             return NOTHING_TO_COMPACT
@@ -247,13 +250,6 @@ class SemanticKernelSummarization(_Reducer):
             between(view, int(chosen[first]), int(chosen[last]) + 1) for first, last in zip(firsts, ends, strict=True)
         ]
         return normal(tuple(segment for run in runs for segment in run)) if len(chosen) else ()
-
-
-def _without_tools(ledger: Ledger, start: int, stop: int) -> list[Span]:
-    """The events of a range that have no call and are no result."""
-    _, _, starts, stops, _ = _places(ledger)
-    runs = range(bisect_right(stops, start), bisect_left(starts, stop))
-    return [Span(max(starts[run], start), min(stops[run], stop)) for run in runs]
 
 
 def _first(marked: NDArray[np.bool_]) -> int:

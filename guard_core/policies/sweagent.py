@@ -56,7 +56,8 @@ class LineCount(Form, frozen=True):
     def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         own = self._own(ledger, parts)
         before, after = WORDING[self.wording]
-        size = len(before + after) + _digits(parts["lines"])
+        digits = np.floor(np.log10(np.maximum(parts["lines"], 1))).astype(np.int64) + 1
+        size = len(before + after) + digits
         ascii_sizes = dict.fromkeys(("chars", "bytes", "utf16"), size)
         quoted = dict.fromkeys(("json_chars", "repr_chars"), size + 2)
         heuristic = parts["name_chars"] // 4 + size // 4
@@ -88,10 +89,6 @@ class LineCount(Form, frozen=True):
     def _text(self, text: str) -> str:
         before, after = WORDING[self.wording]
         return f"{before}{len(text.splitlines())}{after}"
-
-
-def _digits(numbers: Ints) -> Ints:
-    return np.floor(np.log10(np.maximum(numbers, 1))).astype(np.int64) + 1
 
 
 OBSERVATIONS = MessageCosts("observations", lambda ledger, parts: _is_observation(ledger), lambda message: 1)

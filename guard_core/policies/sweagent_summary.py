@@ -92,7 +92,11 @@ class SummarizeEveryNTurns(ListPolicy):
         return np.asarray(_turns_before(sizes.ledger, sizes.at) - sizes.state.summarised)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        masks = self._masked(_observations(sizes.ledger, sizes.head.view, sizes.head.kept_from, sizes.at)) > 1
+        prefix = OBSERVATIONS.prefix(sizes.ledger)
+        observations = np.asarray(
+            OBSERVATIONS.view(sizes.ledger, sizes.head.view) + prefix[sizes.at] - prefix[sizes.head.kept_from]
+        )
+        masks = self._masked(observations) > 1
         return np.asarray(self.over(counted, limit) | masks)
 
     def _masked(self, observations: Any) -> Any:
@@ -163,12 +167,6 @@ def _with_all_checkpoints(state: SummaryMemory) -> SummaryMemory:
     if not state.shortened:
         return state
     return msgspec.structs.replace(state, head=(*state.head[:-1], *state.checkpoints), shortened=False)
-
-
-def _observations(ledger: Ledger, head: View, kept_from: int, at: Ints) -> Ints:
-    """Observations in the list at some steps that begin with a head."""
-    prefix = OBSERVATIONS.prefix(ledger)
-    return np.asarray(OBSERVATIONS.view(ledger, head) + prefix[at] - prefix[kept_from])
 
 
 def _turns(ledger: Ledger) -> Ints:

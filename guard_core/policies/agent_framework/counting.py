@@ -55,7 +55,8 @@ def message_costs(id_prefix: str) -> MessageCosts:
 
     def events(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
         numbers = np.arange(ledger.event_count)
-        around = MESSAGE + prefix + _digits(numbers) + _by_role(ledger)
+        digits = np.searchsorted(10 ** np.arange(1, 13), numbers, side="right") + 1
+        around = MESSAGE + prefix + digits + _by_role(ledger)
         contents = ledger.by_event(_content_chars(parts) + BETWEEN)
         return tokens_of(around + np.maximum(contents - BETWEEN, 0))
 
@@ -74,10 +75,6 @@ def inserted_tokens(message: Synthetic, id_chars: int, quoted: int = 0) -> int:
 def _by_role(ledger: Ledger) -> Ints:
     table = np.array([ROLE_CHARS[role] for role in range(len(ROLE_CHARS))])
     return np.asarray(table[roles_of(ledger)])
-
-
-def _digits(numbers: Ints) -> Ints:
-    return np.searchsorted(10 ** np.arange(1, 13), numbers, side="right") + 1
 
 
 def _content_chars(parts: dict[str, Ints]) -> Ints:

@@ -6,7 +6,7 @@ them there are: each request is a longer beginning of one sequence of segments, 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -142,7 +142,11 @@ def _walked(policy: ListPolicy, rule: GroupRule, asked: ScanRequest, ends: OpenE
     ledger, costs = run.ledger, policy.estimator(run.ledger)
     rows = np.flatnonzero(before != after)
     removed = np.append(0, after[rows])
-    heads = _heads(state, ends)
+    # How requests begin after the first 0, 1, ... groups went.
+    view, heads = state.head, [Head(state.head, state.kept_from)]
+    for first, stop, kept in zip(ends.filled, ends.filled[1:], ends.kept[1:], strict=False):
+        view = followed(view, len(view), ends.segments[first:stop])
+        heads.append(Head(view, kept))
     stages = Stages(
         [heads[count] for count in removed.tolist()],
         rows,
@@ -165,12 +169,3 @@ def _walked(policy: ListPolicy, rule: GroupRule, asked: ScanRequest, ends: OpenE
 
     compared = listed if rule.by_tokens else groups - before
     return Walked(stages, held, compared, {"list_tokens": listed}, state, counts)
-
-
-def _heads(state: Any, ends: OpenEnds) -> list[Head]:
-    """How requests begin after the first 0, 1, ... groups went."""
-    view, heads = state.head, [Head(state.head, state.kept_from)]
-    for first, stop, kept in zip(ends.filled, ends.filled[1:], ends.kept[1:], strict=False):
-        view = followed(view, len(view), ends.segments[first:stop])
-        heads.append(Head(view, kept))
-    return heads

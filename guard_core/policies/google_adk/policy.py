@@ -267,13 +267,6 @@ def _all_turn_starts(ledger: Ledger) -> Ints:
     return starts
 
 
-def _newest_turn(ledger: Ledger, at: int) -> int:
-    """The event with which the newest turn of a log of `at` events begins."""
-    begins = _all_turn_starts(ledger)
-    count = int(np.searchsorted(begins, at))
-    return int(begins[count - 1]) if count > 1 else 0
-
-
 def new_turns(sizes: Sizes) -> Ints:
     """Turns that ended after the newest summary."""
     ledger, end = sizes.ledger, sizes.state.last_end
@@ -478,7 +471,9 @@ def _self_contained(ledger: Ledger, groups: list[MessageGroup], at: int) -> list
     strict = _safe_length(ledger, groups, frozenset())
     if strict == len(groups):
         return groups
-    newest = _newest_turn(ledger, at)
+    begins = _all_turn_starts(ledger)
+    count = int(np.searchsorted(begins, at))
+    newest = int(begins[count - 1]) if count > 1 else 0
     if strict and _turn_of(ledger, groups[:strict]) != _turn_of(ledger, groups[: strict + 1]):
         return groups[:strict]
     answers, end = _first_answers(ledger), ledger.part_starts.item(at)

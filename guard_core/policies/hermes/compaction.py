@@ -144,7 +144,8 @@ class Compactor:
         cooling = self.is_cooling(state)
         summary, failure = (Summary(0), "") if cooling else self._summary(state, given)
         if not summary.bytes and not cooling:
-            state = msgspec.structs.replace(state, cooldown_until=self._cooldown())
+            until = self.time + self.settings.cooldown_seconds * 1000 if self.time >= 0 else -1
+            state = msgspec.structs.replace(state, cooldown_until=until)
         if not summary.bytes and self.settings.abort_on_failure and not self.settings.is_seed:
             return Compacted(parts.view, state, held=SUMMARISER_FAILED)
         text = self._text(summary, given, parts, since, failure)
@@ -183,9 +184,6 @@ class Compactor:
     def is_cooling(self, state: HermesMemory) -> bool:
         """Did a summary fail a moment ago."""
         return bool(is_cooling(state.cooldown_until, self.time))
-
-    def _cooldown(self) -> int:
-        return self.time + self.settings.cooldown_seconds * 1000 if self.time >= 0 else -1
 
     def _summary(self, state: HermesMemory, given: View) -> tuple[Summary, str]:
         """The summary, 0 bytes where there is none, and why there is none."""
@@ -270,13 +268,16 @@ class Compactor:
         before, behind = (
             take(self.check.ledger, parts.view, messages, places, parts.boundary, changed) for places in (head, tail)
         )
-        note = () if self.settings.is_seed or _requests(parts).any() else (_continuation(),)
+        # Hermes appends this where no message of the person is in the session.
+        words = str(wording.CONTINUE)
+        note = () if self.settings.is_seed or _requests(parts).any() else (Synthetic(CONTINUATION, len(words), words),)
         if role is None and end == len(messages):
             return (*before, *note), ROLE_NUMBERS[role]
         summary = _synthetic(text, role, framed=parts.texts is not None)
         first = behind[0] if behind else None
         if role is None and isinstance(first, Synthetic):  # merged into an earlier summary
-            summary, behind = _both(summary, first), behind[1:]
+            both = None if summary.text is None or first.text is None else summary.text + first.text
+            summary, behind = Synthetic(first.kind, summary.bytes + first.bytes, both, first.role), behind[1:]
         return (*before, summary, *behind, *note), ROLE_NUMBERS[role]
 
     def _after(
@@ -333,18 +334,6 @@ def _synthetic(text: Summary, role: int | None, *, framed: bool) -> Synthetic:
         return Synthetic(kind, text.bytes, text.text, speaker)
     whole = "".join(wording.around(text.text)) if role is None else wording.standalone(text.text)
     return Synthetic(kind, _bytes(whole), whole, speaker)
-
-
-def _continuation() -> Synthetic:
-    """What Hermes appends where no message of the person is in the session."""
-    text = str(wording.CONTINUE)
-    return Synthetic(CONTINUATION, len(text), text)
-
-
-def _both(summary: Synthetic, earlier: Synthetic) -> Synthetic:
-    """A summary that is merged into an earlier one's message."""
-    both = None if summary.text is None or earlier.text is None else summary.text + earlier.text
-    return Synthetic(earlier.kind, summary.bytes + earlier.bytes, both, earlier.role)
 
 
 def _requests(parts: CompactionParts) -> Bools:

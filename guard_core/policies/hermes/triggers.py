@@ -200,7 +200,8 @@ def run_ahead(state: HermesMemory, counts: LastCounts, start: int, steps: Hermes
     tokens, reported, _ = counts.counted
     known = reported & (tokens > 0)
     seen = counts.as_of >= start
-    fits = _before(known & (tokens < threshold))
+    # Did a known count fit before each step, and, as last entry, before the end?
+    fits = _last_before(known & (tokens < threshold)) >= 0
     last_over = _last_before(known & (tokens >= threshold))
     fitted = np.full(size + 1, state.fitted_estimate)
     if state.awaiting and state.compacted_estimate:
@@ -229,11 +230,6 @@ def run_ahead(state: HermesMemory, counts: LastCounts, start: int, steps: Hermes
     fitted = np.where(raised, baseline, fitted)
     changes = {"tokens": counts.tokens, "as_of": counts.as_of, "real": real, "ineffective": ineffective}
     return Ahead(before._replace(baseline=baseline[:-1]), fitted, changes | {"fitted_estimate": fitted, "seen": seen})
-
-
-def _before(happens: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Did something happen before each step, and, as last entry, before the end."""
-    return _last_before(happens) >= 0
 
 
 def _last_before(happens: NDArray[np.bool_]) -> Ints:

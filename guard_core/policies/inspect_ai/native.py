@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from guard_core.errors import SummaryFailed
 from guard_core.events import Role
-from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import InspectPolicy, PassResult
 from guard_core.policies.inspect_ai.settings import ANTHROPIC, OPENAI, AutoSettings, NativeSettings
 from guard_core.policies.inspect_ai.summary import InspectSummary
@@ -54,16 +53,12 @@ def natively(policy: InspectNative | InspectAuto, request: ListRequest, state: A
         raise SummaryFailed(f"Anthropic's compaction was not triggered, which takes {LEAST_TRIGGER:,} tokens")
     summary, state = request.summarise(state, view, settings.summary_budget)
     after = _left(request, settings.provider, view, summary)
-    if system := _first_system(ledger, view):
+    # The messages of the system that the list began with, up to the first message of the user.
+    messages = (message for segment in view for message in messages_of((segment,)))
+    beginning = takewhile(lambda message: role_of(ledger, message) != USER, messages)
+    if system := view_of(ledger, (message for message in beginning if role_of(ledger, message) == SYSTEM_ROLE)):
         after = (*system, *after)
     return PassResult(after, state, request.passed(view, after, summary_bytes=summary.bytes, empty=not summary.bytes))
-
-
-def _first_system(ledger: Ledger, view: View) -> View:
-    """The messages of the system that the list began with, up to the first message of the user."""
-    messages = (message for segment in view for message in messages_of((segment,)))
-    first = takewhile(lambda message: role_of(ledger, message) != USER, messages)
-    return view_of(ledger, (message for message in first if role_of(ledger, message) == SYSTEM_ROLE))
 
 
 def _left(request: ListRequest, provider: str, view: View, summary: Summary) -> View:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from guard_core.forms import CutToEnds
-from guard_core.ledger import Ledger
 from guard_core.policies.inspect_ai.passes import COSTS, InspectPolicy, PassResult, parted, tokens_of
 from guard_core.policies.pieces.lists import ListRequest
 from guard_core.policies.pieces.messages import TOOL, ListMessage, messages_of, role_of, view_of
@@ -39,7 +38,13 @@ def _fitting(request: ListRequest, messages: list[ListMessage]) -> View:
     """The messages that the summariser is given: the largest results are halved until all fit its window."""
     ledger, window = request.ledger, request.check.window
     room = window - min(OUTPUT_RESERVE, window // 2)
-    given, sizes = list(messages), _result_chars(ledger, messages)
+    given = list(messages)
+    # Characters of the results, by place.
+    sizes = {
+        place: COSTS.message(ledger, message) - 1
+        for place, message in enumerate(messages)
+        if role_of(ledger, message) == TOOL
+    }
     for _ in range(MOST_CUTS):
         view = view_of(ledger, given)
         chars = COSTS.view(ledger, view) + PROMPT_CHARS + 1
@@ -53,12 +58,3 @@ def _fitting(request: ListRequest, messages: list[ListMessage]) -> View:
         given[largest] = messages[largest].joined(form.name)
         sizes[largest] = left + len(CUT_MARK)
     return view_of(ledger, given)
-
-
-def _result_chars(ledger: Ledger, messages: list[ListMessage]) -> dict[int, int]:
-    """Characters of the results in a list, by place."""
-    return {
-        place: COSTS.message(ledger, message) - 1
-        for place, message in enumerate(messages)
-        if role_of(ledger, message) == TOOL
-    }

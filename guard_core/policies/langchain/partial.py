@@ -29,7 +29,8 @@ def part_of(request: ListRequest, event: int, fits_blocks: Fits, fits_lines: Fit
         if last:
             return None
     text_kind = "text" if TEXT in kinds else "result"
-    amounts = _most_lines(_lines(request, event), last=last)
+    lines = _lines(request, event)
+    amounts = list(accumulate(lines[::-1] if last else lines))  # characters of one line, two lines and so on
     base = ListMessage(event, _without_blocks(images, last=last)[-1] if images else "")
     low, high = 0, len(amounts)
     while low < high:
@@ -72,8 +73,3 @@ def _lines(request: ListRequest, event: int) -> list[int]:
     chars, count = int(ledger.parts["chars"][first_row]), max(int(ledger.parts["lines"][first_row]), 1)
     ends = [chars * number // count for number in range(count + 1)]
     return [ends[number + 1] - ends[number] for number in range(count)] if chars else []
-
-
-def _most_lines(lines: list[int], *, last: bool) -> list[int]:
-    """Characters of one line, two lines and so on, from one end."""
-    return list(accumulate(lines[::-1] if last else lines))

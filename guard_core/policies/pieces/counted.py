@@ -408,7 +408,9 @@ class CountedPolicy(ABC):
         )
         threshold = evidence.get("threshold", NONE)
         usage = check.usage
-        over = usage is not None and self._is_over(usage.one(check.step, after, sent).tokens, threshold)
+        over = usage is not None and bool(
+            self._fires(np.array([usage.one(check.step, after, sent).tokens]), threshold)[0]
+        )
         before = Head(state.head, state.kept_from, self.form).at(ledger, check.at)
         record = CompactionRecord(
             step=check.step,
@@ -561,9 +563,6 @@ class CountedPolicy(ABC):
     def _fires(self, decision: Ints, threshold: int) -> Bools:
         over = decision > threshold if self.relation == ">" else decision >= threshold
         return np.asarray(over & (decision >= 0) & (threshold >= 0))
-
-    def _is_over(self, tokens: int, threshold: int) -> bool:
-        return bool(self._fires(np.array([tokens]), threshold)[0])
 
 
 UNNAMED = (Point.BEFORE_CALL, Point.AFTER_RESULTS, Point.BEFORE_TURN)  # points that a record need not name

@@ -104,7 +104,10 @@ class EditingPolicy(ListPolicy):
         sent, contents = columns["heuristic_sent"].copy(), columns["contents_sent"].copy()
         sent[acts] = costs.fixed + views.total(costs.log, costs.segment, costs.segments)
         contents[acts] = views.contents
-        counts = _with_counts(asked.whole, acts, counts_of(run.usage, acts + asked.start, views, sent[acts]))
+        counts = CountedRun(asked.whole.tokens.copy(), asked.whole.reported.copy(), asked.whole.source.copy())
+        counts.tokens[acts], counts.reported[acts], counts.source[acts] = counts_of(
+            run.usage, acts + asked.start, views, sent[acts]
+        )
         last = counts_before(counts, asked.start, state.tokens, state.as_of)
         is_whole = views.equal(ViewColumns.spans((0, at[acts])))
         is_new = ~is_whole & _differs_from_last(run.ledger, views, at[acts], Head(state.head, state.kept_from))
@@ -162,13 +165,6 @@ class _Asked(NamedTuple):
     sizes: Sizes
     counted: Ints
     limit: int
-
-
-def _with_counts(whole: CountedRun, places: Ints, other: CountedRun) -> CountedRun:
-    """Counts with others at some places."""
-    counts = CountedRun(whole.tokens.copy(), whole.reported.copy(), whole.source.copy())
-    counts.tokens[places], counts.reported[places], counts.source[places] = other
-    return counts
 
 
 def _differs_from_last(ledger: Ledger, views: ViewColumns, at: Ints, before: Head) -> NDArray[np.bool_]:

@@ -355,7 +355,12 @@ class ListPolicy(ABC):
         if check.point is Point.END_OF_TURN:
             check = check._replace(at=max(turn_ends(ledger).item(check.at), head.kept_from))
         if self._next_left_out(ledger, head.kept_from) < check.at:
-            head = self._without_left_out(ledger, head, check.at)
+            # The events that are not sent are taken out of the list, up to the last of them.
+            left_out = self.left_out(ledger)
+            assert left_out is not None
+            last = head.kept_from + int(np.flatnonzero(left_out[head.kept_from : check.at])[-1])
+            spans = without((Span(head.kept_from, last + 1),), left_out)
+            head = Head(normal((*head.view, *spans)), last + 1, head.form)
             state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
         sizes, view = self._sizes_of(check, head, state, costs), head.at(ledger, check.at)
         after_turn = check.point is Point.END_OF_TURN
@@ -470,14 +475,6 @@ class ListPolicy(ABC):
         if left_out is None or not left_out[start:].any():
             return ledger.event_count
         return start + int(np.argmax(left_out[start:]))
-
-    def _without_left_out(self, ledger: Ledger, head: Head, at: int) -> Head:
-        """The head of requests without the events up to `at` that are not sent."""
-        left_out = self.left_out(ledger)
-        assert left_out is not None
-        last = head.kept_from + int(np.flatnonzero(left_out[head.kept_from : at])[-1])
-        spans = without((Span(head.kept_from, last + 1),), left_out)
-        return Head(normal((*head.view, *spans)), last + 1, head.form)
 
     def _acts_between(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Before which of some steps a turn ended after which it acts; the times at which a replay asks (`points`)."""

@@ -133,12 +133,8 @@ def of_the_user(ledger: Ledger, view: View) -> View:
         )
     places: FirstPlaces = ledger.derived[name]
     place = max(places.first(view) - 1, 0)  # the last one may go on in what follows
-    return followed(view, place, _own(ledger, view[place:]))
-
-
-def _own(ledger: Ledger, view: View) -> View:
-    messages = list_messages(ledger, view)
-    return messages.take(np.flatnonzero(_is_own(messages)).tolist())
+    rest = list_messages(ledger, view[place:])
+    return followed(view, place, rest.take(np.flatnonzero(_is_own(rest)).tolist()))
 
 
 def _is_own(messages: MessageColumns) -> Bools:

@@ -18,7 +18,7 @@ import numpy as np
 
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import CountedRun, Usage, counts_of
+from guard_core.estimation.usage import CountedRun, counts_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import ProviderCounts
@@ -222,15 +222,12 @@ class StagedPolicy(ListPolicy):
         if (np.diff(at) < 0).any() or at[0] < state.kept_from or (np.diff(ends) < 0).any():
             return None
         asked = ScanRequest(run, start, at, state, looks)
-        walked = None if self._may_be_refused_unseen(run.usage) else self.walked(asked)
+        # A provider decides refusals by another count than it reports.
+        is_other = getattr(run.usage, "refuses", True) and getattr(run.usage, "refused", None) is not None
+        walked = None if Point.ON_OVERFLOW in self.points and is_other else self.walked(asked)
         if walked is None or not (len(walked.stages.rows) or walked.held.any()):
             return super().scan(run, start, stop, state)
         return self._run_of(asked, walked)
-
-    def _may_be_refused_unseen(self, usage: Usage) -> bool:
-        """Does it act on refusals, which the provider decides by another count than it reports."""
-        is_other = getattr(usage, "refuses", True) and getattr(usage, "refused", None) is not None
-        return Point.ON_OVERFLOW in self.points and is_other
 
     def _run_of(self, asked: ScanRequest, walked: Walked) -> Acted | None:
         """The run with what it writes down; None where the provider's counts cannot be had at once."""

@@ -105,10 +105,6 @@ class ClearToolResults(LimitedPolicy):
         before, rest = (COSTS.view(ledger, view) // CHARS_PER_TOKEN for view in (request.view, after))
         return before - rest < least
 
-    def _excluded(self) -> list[int]:
-        names = (name.strip() for name in self.settings.exclude_tools.split(","))
-        return [tool_key(name) for name in names if name]
-
     def _cleared(self, ledger: Ledger, count: int, at: int) -> View:
         """The first `at` events of the log with the first `count` results cleared whose tools are not excluded, and the
         arguments of their calls where that is set."""
@@ -131,7 +127,9 @@ class ClearToolResults(LimitedPolicy):
         key = (self.name, settings.exclude_tools, settings.clear_tool_inputs, settings.placeholder)
         if key not in ledger.derived:
             pairs, events = tool_pairs(ledger).rows, ledger.parts["event"]
-            clears = ~np.isin(tools_of(ledger.parts)[pairs], self._excluded())
+            names = (name.strip() for name in self.settings.exclude_tools.split(","))
+            excluded = [tool_key(name) for name in names if name]
+            clears = ~np.isin(tools_of(ledger.parts)[pairs], excluded)
             rows = pairs[clears]
             calls = ledger.parts["answers"][rows] if settings.clear_tool_inputs else rows
             first = np.minimum(events[rows], events[calls])

@@ -131,20 +131,13 @@ class Summarizing(PydanticAIWindow):
             flags = ledger.events["flags"].item(message.event)
             if room or flags & HAS_MEDIA:  # a picture stays without its text
                 said = message.joined(WITHOUT_RESULTS) if flags & HAS_RESULT else message
-                kept.append(said.joined(_cut_to(room)))
-            room -= min(_text_chars(ledger, message.event), room)
+                # The text is cut to the room that is left, its mark included.
+                cut = CutToEnds(what="text", head=max(room - len(MARKER), 0), over=room, marker=MARKER[:room]).name
+                kept.append(said.joined(cut))
+            first, stop = ledger.part_starts[message.event : message.event + 2].tolist()
+            chars = int(ledger.parts["chars"][first:stop][ledger.parts["kind"][first:stop] == TEXT].sum())
+            room -= min(chars, room)
         return kept
-
-
-def _cut_to(most: int) -> str:
-    """The form of a text cut to so many characters, its mark included."""
-    return CutToEnds(what="text", head=max(most - len(MARKER), 0), over=most, marker=MARKER[:most]).name
-
-
-def _text_chars(ledger: Ledger, event: int) -> int:
-    """Characters of the texts of an event."""
-    first, stop = ledger.part_starts[event : event + 2].tolist()
-    return int(ledger.parts["chars"][first:stop][ledger.parts["kind"][first:stop] == TEXT].sum())
 
 
 def _leading_system(ledger: Ledger, group: LibraryMessage) -> list[ListMessage]:

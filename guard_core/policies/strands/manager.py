@@ -133,12 +133,9 @@ class StrandsManager(ListPolicy):
         known = (sizes.as_of >= 0) & (in_steps(ledger, "at", sizes.as_of, -1) == last)
         pinned = np.where(last == sizes.state.pinned_answer, sizes.state.pinned_count, _reported_outputs(ledger)[last])
         base = np.where(known, sizes.last + outputs_as_of(ledger, sizes.as_of), pinned)
-        cold = sizes.whole + self._fixed(ledger)
+        system, tools = -(-ledger.system_chars // 4), self.settings.tool_tokens or ledger.tools_tokens
+        cold = sizes.whole + system + tools
         return np.where(last >= 0, base + new, cold)
-
-    def _fixed(self, ledger: Ledger) -> int:
-        """System prompt and tools."""
-        return -(-ledger.system_chars // 4) + (self.settings.tool_tokens or ledger.tools_tokens)
 
     def recounted(self, request: ListRequest, messages: list[ListMessage], state: Any) -> int:
         """The count of a list that was changed at this step."""

@@ -199,16 +199,14 @@ def _cut_oldest(ledger: Ledger, groups: list[MessageGroup], state: Any) -> list[
     for place, group in enumerate(groups):
         if not group.has_results or is_pinned(group, state):
             continue
-        long = [message for message in group.messages if form not in message.form and _is_long(ledger, message)]
+        long = [
+            message for message in group.messages if form not in message.form and ledger.changed_by(form)[message.event]
+        ]
         if not long:
             return None
         changed = tuple(message.joined(form) if message in long else message for message in group.messages)
         return [*groups[:place], MessageGroup(changed, group.role, group.has_calls), *groups[place + 1 :]]
     return None
-
-
-def _is_long(ledger: Ledger, message: ListMessage) -> bool:
-    return bool(ledger.changed_by(CutResults().name)[message.event])
 
 
 def _trim_point(groups: list[MessageGroup], start: int) -> int | None:
