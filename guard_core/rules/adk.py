@@ -60,15 +60,12 @@ def interval_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch, in invocations."""
     value = None
     if "compaction_interval" in typed:
-        value = _count(typed["compaction_interval"])
+        text = typed["compaction_interval"]
+        number = text.strip()
+        if not (number.isascii() and number.isdigit() and 0 < len(number) <= 6 and int(number)):
+            raise SettingError(f"compaction_interval is a number of invocations from 1 to 999999, not {text[:20]!r}")
+        value = int(number)
     return _rule(stretch, "compaction_interval", value, INVOCATIONS, Moment.TURN_END, typed)
-
-
-def _count(text: str) -> int:
-    number = text.strip()
-    if not (number.isascii() and number.isdigit() and 0 < len(number) <= 6 and int(number)):
-        raise SettingError(f"compaction_interval is a number of invocations from 1 to 999999, not {text[:20]!r}")
-    return int(number)
 
 
 def interval_variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

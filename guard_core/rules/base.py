@@ -280,18 +280,16 @@ class Agent:
     def ruled(self, stretch: Stretch, typed: Typed) -> OwnRule:
         """The rule of a stretch; one without a threshold where automatic compaction is switched off."""
         rule = self._stated(stretch, typed)
-        if not self._reckons_with(stretch.window) and rule.contradicted_by(stretch.largest):
+        # Does the agent go by this window whatever its model accepts?
+        is_stated = stretch.window is not None and stretch.window.source is Provenance.RECORDER
+        is_fixed = has_fixed_window(self.format) or (self.uses_stated_window and is_stated)
+        if not is_fixed and rule.contradicted_by(stretch.largest):
             rule = self._without_window(stretch, typed)
         if rule.window is not None and models.is_assumed(rule.window, stretch.model):
             rule = msgspec.structs.replace(rule, is_window_assumed=True)
         if stretch.is_window_doubted and rule.window == stretch.window:
             rule = msgspec.structs.replace(rule, is_window_doubted=True)
         return rule if switched(typed) else switched_off(rule, RuleNumber(AUTO, 0, "", Provenance.USER, "switched off"))
-
-    def _reckons_with(self, window: Sourced | None) -> bool:
-        """Does the agent go by this window whatever its model accepts."""
-        is_stated = window is not None and window.source is Provenance.RECORDER
-        return has_fixed_window(self.format) or (self.uses_stated_window and is_stated)
 
     def hypotheses(self, stretch: Stretch, typed: Typed) -> Iterator[Hypothesis]:
         """Thresholds that the rule gives: its own first, then those with other settings."""
@@ -341,7 +339,9 @@ class Agent:
         if model:
             name = f"{WINDOW}{OF_MODEL}{model}"
             whole({name: value}, name)
-        return (name[1:], _opposite(spelled, value)) if name.startswith("!") else (name, value)
+        if not name.startswith("!"):
+            return name, value
+        return name[1:], "off" if switched({spelled: value}, spelled) else "on"
 
     def _allowed(self) -> str:
         """The settings for an error message, each with what the agent calls it."""
@@ -350,10 +350,6 @@ class Agent:
             own = [alias for alias, known in self.aliases.items() if known.removeprefix("!") == name]
             words.append(f"{name} ({', '.join(own)})" if own else name)
         return ", ".join(words)
-
-
-def _opposite(name: str, value: str) -> str:
-    return "off" if switched({name: value}, name) else "on"
 
 
 def _last(name: str) -> str:

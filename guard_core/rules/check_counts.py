@@ -42,12 +42,11 @@ class CheckCounts:
     def by(self, counter: RuleCounter) -> Ints:
         """The counts of a counter in tokens, UNKNOWN where a number of it is not recorded."""
         return self._once(
-            counter.words, lambda: self._remembered(counts_at(self.session, self.ledger, self.checks, counter))
+            counter.words,
+            lambda: np.asarray(
+                np.where(self._forgotten, UNKNOWN, counts_at(self.session, self.ledger, self.checks, counter))
+            ),
         )
-
-    def _remembered(self, counts: Ints) -> Ints:
-        """The counts that the agent still knew at each check."""
-        return np.asarray(np.where(self._forgotten, UNKNOWN, counts))
 
     @cached_property
     def _forgotten(self) -> NDArray[np.bool_]:

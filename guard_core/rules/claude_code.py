@@ -101,7 +101,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     measured = "opus-4-5" in stretch.model or "opus-4-1" in stretch.model  # own_rules.md, section 2
     whose = "default of this model" if measured else "default of Opus 4.5; other models were not measured"
     output = chosen("max_output_tokens", most, MAX_OUTPUT, "tokens", whose, known)
-    limit, ignored = _window_set(typed)
+    in_settings, typed_limit = whole(typed, IN_SETTINGS), whole(typed, "auto_compact_window")
+    ignored = in_settings if in_settings is not None and in_settings < LEAST_SET else None  # it has no effect
+    limit = in_settings if typed_limit is None and ignored is None else typed_limit
     is_unset = profile == REFUSAL and limit is None
     own = own_window(stretch.version, stretch.model, window.value) if is_unset else None
     has_threshold, takes_limit = not is_unset or own is not None, takes_window(stretch.version)
@@ -152,14 +154,6 @@ def _share(version: str, percent: float | None) -> Iterator[RuleNumber]:
     elif percent is not None:
         note = f"{percent:g} % typed in; this version does not know it"
         yield RuleNumber("autocompact_pct", None, "%", Provenance.USER, note)
-
-
-def _window_set(typed: Typed) -> tuple[int | None, int | None]:
-    """The window that is set, and one in the settings that has no effect."""
-    own = whole(typed, IN_SETTINGS)
-    ignored = own if own is not None and own < LEAST_SET else None
-    limit = whole(typed, "auto_compact_window")
-    return (own if limit is None and ignored is None else limit), ignored
 
 
 def _window(stretch: Stretch) -> Sourced:

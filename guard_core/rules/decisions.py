@@ -144,14 +144,12 @@ class OwnChecks:
             by_step.setdefault(item.step, []).append(item)
         return by_step
 
-    def _stretch_at(self, step: int) -> int:
-        starts = [stretch.start for stretch in self.explanation.stretches]
-        return int(np.searchsorted(starts, step, side="right")) - 1
-
     def _ruling(self, step: int) -> int:
         """The stretch by whose rule the check before a call was made: that of the call, or of the calls before it."""
         compactions = self._compactions_at.get(step, [])
-        return self._stretch_at(step) - int(bool(compactions) and compactions[0].before_change)
+        starts = [stretch.start for stretch in self.explanation.stretches]
+        of_call = int(np.searchsorted(starts, step, side="right")) - 1
+        return of_call - int(bool(compactions) and compactions[0].before_change)
 
     def _rule_at(self, step: int) -> tuple[OwnRule | None, RuleCounter]:
         number, agent = self._ruling(step), self._counted.agent

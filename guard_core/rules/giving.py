@@ -21,7 +21,10 @@ def settings_giving(agent: Agent, stretch: Stretch, hypothesis: Hypothesis, type
     """
     if _gives(_ruled(agent, stretch, typed), hypothesis):
         return {}
-    values = list(dict.fromkeys(_values(hypothesis.formula)))
+    numbers = _NUMBER.findall(hypothesis.formula)
+    values = list(
+        dict.fromkeys(number.replace(",", "").replace(" ", "") for number in numbers)
+    )  # as a person types them
     others = [name for name in agent.names if name not in (AUTO, WINDOW)]
     for change in _changes(others, values):
         if _gives(_ruled(agent, stretch, {**typed, **change}), hypothesis):
@@ -35,12 +38,6 @@ def _changes(names: Iterable[str], values: list[str]) -> Iterator[dict[str, str]
     yield from alone
     windows = [value for value in values if not value.endswith("%")]
     yield from ({WINDOW: window, **change} for window in windows for change in alone if WINDOW not in change)
-
-
-def _values(formula: str) -> Iterator[str]:
-    """The numbers of a formula as a person types them."""
-    for number in _NUMBER.findall(formula):
-        yield number.replace(",", "").replace(" ", "")
 
 
 def _gives(rule: OwnRule | None, hypothesis: Hypothesis) -> bool:

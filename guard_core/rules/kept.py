@@ -96,6 +96,9 @@ def _kept(
 ) -> KeptMessages:
     recorded = session.compactions[place]
     spans = _spans_of(recorded)
+    inserted_tokens = (
+        sum(utf8_bytes(part_text(part)) for message in recorded.messages for part in message.parts) // BYTES_PER_TOKEN
+    )
     shown = KeptMessages(
         place=place,
         step=step,
@@ -106,7 +109,7 @@ def _kept(
         rewritten=_shortened(recorded),
         kept_tokens=_sum(ledger.prefix("text_tokens"), spans),
         inserted=len(recorded.messages),
-        inserted_tokens=_inserted_tokens(recorded),
+        inserted_tokens=inserted_tokens,
         before=before,
         after=after,
         said_after=recorded.tokens_after or None,
@@ -186,12 +189,6 @@ def _of_users(ledger: Ledger) -> Ints:
 def _shortened(recorded: RecordedCompaction) -> int:
     """The messages of the log that the next request holds otherwise than they were."""
     return sum(isinstance(part, Rewritten) and part.reason != JOINED for part in recorded.base)
-
-
-def _inserted_tokens(recorded: RecordedCompaction) -> int:
-    return (
-        sum(utf8_bytes(part_text(part)) for message in recorded.messages for part in message.parts) // BYTES_PER_TOKEN
-    )
 
 
 def _judged(shown: KeptMessages, keeps: Keeps | None) -> tuple[KeptVerdict, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.rules.base import Stretch
 from guard_core.rules.explanation import Explanation
 from guard_core.rules.inference import Interval
 from guard_core.rules.words import headline
@@ -21,17 +20,16 @@ def report(session: Session, explanation: Explanation) -> dict[str, Any]:
         "sentence": headline(explanation),
         "compared": explanation.compared,
         "rule": None if explanation.rule is None else _fields(explanation.rule),
-        "rules": [{**_place(stretch), **_fields(rule)} for stretch, rule in pairs],
+        "rules": [
+            {"from": stretch.start, "to": stretch.stop - 1, "model": stretch.model, **_fields(rule)}
+            for stretch, rule in pairs
+        ],
         "compactions": [_fields(item) for item in explanation.compactions],
         "missed": [_fields(item) for item in explanation.missed],
         "kept": [_fields(item) for item in explanation.kept],
         "inference": [_inferred(interval) for interval in explanation.inference],
         "agreement": {"auto": explanation.auto, "agrees": explanation.agrees},
     }
-
-
-def _place(stretch: Stretch) -> dict[str, Any]:
-    return {"from": stretch.start, "to": stretch.stop - 1, "model": stretch.model}
 
 
 def _inferred(interval: Interval) -> dict[str, Any]:

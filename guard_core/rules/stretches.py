@@ -45,7 +45,9 @@ def stretches_of(
     is_doubted = window is None and judged.status is Status.DOUBTED
     stops = [*(start for start, _, _ in changes[1:]), len(session.calls)]
     main, own = window or _known(session, judged.sourced), ("", model)
-    largest_by = _largest_prompts(session)
+    largest_by: dict[str, int] = {}  # the largest prompt that each model answered, in tokens
+    for call in session.calls:
+        largest_by[call.model] = max(largest_by.get(call.model, 0), call.prompt_tokens or 0)
     windows = {
         name: by_model.get(name)
         or (main if name in own else _window_of(session, name, largest_by.get(name, 0), window))
@@ -63,14 +65,6 @@ def stretches_of(
             Stretch(start, stop, version, name, own_window, largest, session.settings, doubted, session.guarded_by)
         )
     return tuple(stretches)
-
-
-def _largest_prompts(session: Session) -> dict[str, int]:
-    """The largest prompt that each model answered, in tokens."""
-    largest: dict[str, int] = {}
-    for call in session.calls:
-        largest[call.model] = max(largest.get(call.model, 0), call.prompt_tokens or 0)
-    return largest
 
 
 def _window_of(session: Session, model: str, largest: int, typed: Sourced | None) -> Sourced | None:
