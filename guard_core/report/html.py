@@ -86,7 +86,8 @@ def _side(report: Report, side: Side) -> Iterator[Content]:
     yield tag("h2", side_title(side))
     if side is not main_side(report):
         yield tag("p", side.verdict.sentence, class_=f"verdict {side.verdict.severity}")
-        yield tag("p", _modelled_words(side), class_="muted")
+        settings = ", ".join(f"{name} {value}" for name, value in side.settings.items())
+        yield tag("p", f"Modelled: the same turns under other rules. Settings: {settings}.", class_="muted")
     if (picture := chart(report, side)) is not None:
         yield tag("figure", tag("div", picture, class_="wide"), _key(side))
         yield tag("p", "Move the pointer over the chart to see the count of each request.", class_="muted pointer")
@@ -99,11 +100,6 @@ def _side(report: Report, side: Side) -> Iterator[Content]:
     if side.compactions:
         yield from _compactions(report, side)
     yield from _facts(side)
-
-
-def _modelled_words(side: Side) -> str:
-    settings = ", ".join(f"{name} {value}" for name, value in side.settings.items())
-    return f"Modelled: the same turns under other rules. Settings: {settings}."
 
 
 def _key(side: Side) -> Markup:
@@ -214,7 +210,8 @@ def _rule(report: Report) -> Iterator[Content]:
 
 def _basis(report: Report) -> Iterator[Content]:
     yield tag("h2", "What this rests on")
-    others = [item for item in report.remarks if item.step >= 0 and not _is_shown(report, item.step)]
+    shown = {item.step for side in report.sides for item in side.compactions if item.bridge is not None}
+    others = [item for item in report.remarks if item.step >= 0 and item.step not in shown]
     yield [tag("blockquote", f"Step {item.step + 1:,}: {item.text}") for item in others]
     yield tag("ul", [tag("li", sentence) for sentence in report.assumptions])
     if report.forecast:
@@ -224,10 +221,6 @@ def _basis(report: Report) -> Iterator[Content]:
     if cut := _cut_on_paper(report):
         yield tag("p", f"On paper {cut}. The report itself has all of it.", class_="on-paper muted")
     yield tag("p", " ".join(filter(None, provenance(report))), class_="muted")
-
-
-def _is_shown(report: Report, step: int) -> bool:
-    return any(item.step == step and item.bridge is not None for side in report.sides for item in side.compactions)
 
 
 def table(

@@ -20,7 +20,7 @@ from guard_core.findings import Facts
 from guard_core.findings.facts import CHARACTERS
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Prices, bill_of
-from guard_core.outcomes.outcome import CallCosts, PolicyOutcome, recorded_outcome, replayed_outcome
+from guard_core.outcomes.outcome import CallCosts, recorded_outcome, replayed_outcome
 from guard_core.outcomes.payback import Payback, paybacks
 from guard_core.outcomes.sent import SentRequests
 from guard_core.outcomes.words import payback_words
@@ -97,6 +97,7 @@ class SideSource:
             if self.trace is None
             else replayed_outcome(facts, self.trace, self.prices)
         )
+        source = "" if row.peak_step < 0 else MODELLED if self.sent.case.modelled[row.peak_step] else RECORDED
         return doc.Outcome(
             compactions=row.compactions,
             automatic=counts.automatic if recorded else row.compactions,
@@ -106,7 +107,7 @@ class SideSource:
             near_misses=row.near_misses,
             peak=row.peak,
             peak_step=row.peak_step,
-            peak_source=self._peak_source(row),
+            peak_source=self._source(source),
             total_prompt_tokens=row.costs.prompt,
             requests=row.losses.requests,
             requests_dropped=row.losses.requests_dropped,
@@ -115,10 +116,6 @@ class SideSource:
             costs=_costs(row.costs),
             reported=None if row.reported is None else _costs(row.reported),
         )
-
-    def _peak_source(self, row: PolicyOutcome) -> str:
-        source = "" if row.peak_step < 0 else MODELLED if self.sent.case.modelled[row.peak_step] else RECORDED
-        return self._source(source)
 
     def _source(self, source: str) -> str:
         """Where a count is from, and that it seems to be of characters where it does."""
@@ -140,10 +137,13 @@ class SideSource:
             item = self._replayed(self.trace, self.trace.compactions[index], index)
         if not is_full:
             return item
+        bridge = self._bridges(index)
+        parts = tuple(doc.ReportBridgePart(**msgspec.structs.asdict(part)) for part in bridge.parts)
+        ends = (bridge.before_step, bridge.after_step, str(bridge.before_source), str(bridge.after_source))
         return msgspec.structs.replace(
             item,
             decision=self._decision(item),
-            bridge=self._bridge(index),
+            bridge=doc.ReportBridge(parts, *ends, bridge.is_sealed),
             price=self._price(index),
             inserted=tuple(self._inserted(index)),
         )
@@ -216,12 +216,6 @@ class SideSource:
         if self.trace is not None:
             return replayed_bridge(ledger, attribution, self.facts.usage, self.trace, index)
         return recorded_bridge(ledger, attribution, self._observed, self.facts.counts.compactions[index].place)
-
-    def _bridge(self, index: int) -> doc.ReportBridge:
-        bridge = self._bridges(index)
-        parts = tuple(doc.ReportBridgePart(**msgspec.structs.asdict(part)) for part in bridge.parts)
-        ends = (bridge.before_step, bridge.after_step, str(bridge.before_source), str(bridge.after_source))
-        return doc.ReportBridge(parts, *ends, bridge.is_sealed)
 
     def _decision(self, item: doc.ReportCompaction) -> doc.ReportDecision | None:
         if self.trace is not None and self.policy is not None:
