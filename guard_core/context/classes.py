@@ -94,7 +94,8 @@ class ClassCosts:
     def tools(self) -> tuple[int, ...]:
         """The keys of the tools with a class of their own, the largest first."""
         tools, places = np.unique(self.results.tools, return_inverse=True)
-        sums = np.bincount(places, weights=self._result_tokens(""), minlength=len(tools)).astype(np.int64)
+        tokens = _shared(self.ledger, self.results, self._texts("")[1], "")
+        sums = np.bincount(places, weights=tokens, minlength=len(tools)).astype(np.int64)
         order = np.lexsort((tools, -sums))
         return tuple(int(tools[place]) for place in order[:MOST_TOOLS])
 
@@ -174,9 +175,6 @@ class ClassCosts:
         by_tool[:, -1] += (results - by_tool.sum(axis=1)).astype(width)  # framing, where no part is a result
         np.cumsum(table, axis=0, dtype=width, out=table)
         return EventCosts(prefix, parts)
-
-    def _result_tokens(self, form: str) -> Ints:
-        return _shared(self.ledger, self.results, self._texts(form)[1], form)
 
     def _texts(self, form: str) -> tuple[Ints, Ints]:
         """The tokens of every event by the classes that are not tool results, and those of its results."""

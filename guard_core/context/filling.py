@@ -19,7 +19,7 @@ from guard_core.context.classes import ClassCosts, ContextClass
 from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests
 from guard_core.trace import Head
-from guard_core.views import Rewritten, Segment, Span, View, common_length, content_count, event_count
+from guard_core.views import Rewritten, Span, View, common_length, content_count, event_count
 
 
 class HeadRun(msgspec.Struct, frozen=True):
@@ -162,14 +162,14 @@ class _HeadSums:
         same = common_length(self._view, view) if epoch == self._epoch else 0
         del self._sums[same + 1 :]
         for segment in view[same:]:
-            self._sums.append(self._sums[-1] + self._of(segment, epoch, repeated))
+            is_beginning = isinstance(segment, Span) and segment.start == 0 < segment.stop
+            self._sums.append(
+                self._sums[-1]
+                + np.append(self._costs.segment(segment, epoch, repeated), [event_count((segment,)), is_beginning])
+            )
         self._view, self._epoch = view, epoch
         *_, events, begins = self._sums[-1].tolist()
         return self._sums[-1][:-2], events, begins
-
-    def _of(self, segment: Segment, epoch: int, repeated: frozenset[int]) -> Ints:
-        begins = isinstance(segment, Span) and segment.start == 0 < segment.stop
-        return np.append(self._costs.segment(segment, epoch, repeated), [event_count((segment,)), begins])
 
 
 def _alike(numbers: Ints) -> Iterator[tuple[int, int]]:

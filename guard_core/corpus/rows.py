@@ -237,7 +237,10 @@ class _Group:
             for item in (self.hypotheses if fired else ())
             if (bounds.contradiction or interval.contains(item.threshold)) and not (is_open and item.changes)
         ]
-        known = _distinct(inside)
+        by_threshold: dict[int, Hypothesis] = {}
+        for item in sorted(inside, key=lambda item: item.changes):
+            by_threshold.setdefault(item.threshold, item)
+        known = list(by_threshold.values())  # the simplest of each threshold, the simplest first
         counts = explained_by(fired, np.array([item.threshold for item in known], dtype=np.int64), self.key.relation)
         most = int(counts.max(initial=0))
         if bounds.contradiction and 2 * most <= len(fired):
@@ -281,14 +284,6 @@ class _Group:
         stretch = Stretch(0, 1, self.key.version, self.key.model, first.window, largest)
         agent = BY_LABEL.get(self.key.agent)
         yield from general_variants(stretch) if agent is None else agent.hypotheses(stretch, {})
-
-
-def _distinct(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """The simplest hypothesis of each threshold, the simplest first."""
-    known: dict[int, Hypothesis] = {}
-    for item in sorted(hypotheses, key=lambda item: item.changes):
-        known.setdefault(item.threshold, item)
-    return list(known.values())
 
 
 def explained_by(checks: Iterable[CompactionCheck], thresholds: Ints, relation: str) -> Ints:

@@ -432,6 +432,10 @@ class Search:
             if event >= 0 and old is not SnippetState.NOT_YET and flags[event] & HAS_RESULT:
                 again.append(event)
             changes.append(SnippetChange(step, old, new, self._compaction(row, step, new), event))
+        # The first step after the message that took a rule back; -1: none.
+        by, starts = self.snippets[row].withdrawn_by, self.sent.ledger.steps["at"]
+        first = int(np.searchsorted(starts, by, side="right"))
+        withdrawn_at = first if by >= 0 and first < len(starts) else -1
         return Lane(
             self.snippets[row],
             len(states),
@@ -440,14 +444,8 @@ class Search:
             tuple(again),
             int(tokens[again].sum()) if again else 0,
             self._fell_at(row) if len(states) and int(states[-1]) in HELD else -1,
-            self._withdrawn_at(row),
+            withdrawn_at,
         )
-
-    def _withdrawn_at(self, row: int) -> int:
-        """The first step after the message that took a rule back; -1: none."""
-        by, at = self.snippets[row].withdrawn_by, self.sent.ledger.steps["at"]
-        first = int(np.searchsorted(at, by, side="right"))
-        return first if by >= 0 and first < len(at) else -1
 
     def _fell_at(self, row: int) -> int:
         """The last silent fall of a recording's prompt since the history was last rewritten, if no message brought the

@@ -196,11 +196,8 @@ def _held_words(rules: list[Lane]) -> str:
         words = f"The words of {held:,} of {counted(len(rules), 'instruction')} are in the last request"
         return ", ".join(filter(None, (words, each))) + "."
     if len(rules) in fates.values():  # all became the same
-        each = f"{_all_are(len(rules))} {next(iter(fates))}"
+        are = {1: "it is", 2: "both are"}.get(len(rules), f"all {len(rules):,} are")
+        each = f"{are} {next(iter(fates))}"
     known = " known to be" if unknown or fallen else ""
     none = f"none of the {len(rules):,} instructions are" if len(rules) > 1 else "the one instruction are not"
     return ": ".join(filter(None, (f"The words of {none}{known} in the last request", each))) + "."
-
-
-def _all_are(count: int) -> str:
-    return {1: "it is", 2: "both are"}.get(count, f"all {count:,} are")

@@ -48,16 +48,20 @@ class Shortened(Form, frozen=True):
 
     def parts(self, ledger: LogColumns, parts: PartColumns) -> PartColumns:
         old, chars = parts["bytes"], parts["chars"]
-        sizes = _pruned_sizes(old, chars) if self.size < 0 else _capped_sizes(old, self.size)
+        sizes = (
+            np.where(chars > PRUNED_CHARS, len(HERMES_PRUNED), old) if self.size < 0 else _capped_sizes(old, self.size)
+        )
         new = np.where(parts["kind"] == self.part, sizes, old)
         changed = new != old
         # What the part costs beside its text (the tool's name) stays.
         name = np.where(parts["kind"] == RESULT, parts["name_chars"] // BYTES_PER_TOKEN, 0)
         heuristic = np.where(changed, name + new // BYTES_PER_TOKEN, parts["heuristic"])
+        # Code points of a changed text: all of its bytes where the old one was ASCII, else in the old one's proportion.
+        scaled = np.asarray(np.where(chars == old, new, chars * new // np.maximum(old, 1)))
         return {
             **parts,
             "bytes": new,
-            "chars": np.where(changed, _share(chars, new, old), chars),
+            "chars": np.where(changed, scaled, chars),
             "heuristic": heuristic,
         }
 
@@ -76,12 +80,9 @@ class Shortened(Form, frozen=True):
 
     def text(self, text: str) -> str:
         """The new text of a part."""
-        return _pruned(text) if self.size < 0 else capped(text, self.size)
-
-
-def _share(chars: Ints, new: Ints, old: Ints) -> Ints:
-    """Code points of a changed text: all of its bytes where the old one was ASCII, else in the old one's proportion."""
-    return np.asarray(np.where(chars == old, new, chars * new // np.maximum(old, 1)))
+        if self.size < 0:
+            return HERMES_PRUNED if len(text) > PRUNED_CHARS else text
+        return capped(text, self.size)
 
 
 def _cut_form(part: int) -> Callable[[str], Form]:
@@ -100,14 +101,6 @@ def _pruned_form(value: str) -> Form:
 
 
 KINDS |= {PRUNED: _pruned_form, "capped": _cut_form(RESULT), "cut": _cut_form(TEXT)}
-
-
-def _pruned_sizes(old: Ints, chars: Ints) -> Ints:
-    return np.where(chars > PRUNED_CHARS, len(HERMES_PRUNED), old)
-
-
-def _pruned(text: str) -> str:
-    return HERMES_PRUNED if len(text) > PRUNED_CHARS else text
 
 
 def _capped_sizes(old: Ints, size: int) -> Ints:
