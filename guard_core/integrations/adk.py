@@ -163,7 +163,9 @@ class ContextGuardPlugin(BasePlugin):
         keeps_keys = guarded.policy.state_type is GuardMemory
         if keeps_keys:
             log.state = self._memory(context, agent, session)
-            log.request = _words(context.user_content)
+            # The user's request of this invocation is the first text that is not empty.
+            parts = (context.user_content.parts if context.user_content else None) or []
+            log.request = normalise.clean(next((part.text for part in parts if part.text), ""))
         elif stored := context.state.get(STATE + agent):
             log.restore(str(stored).encode())
         log.extend(events)
@@ -261,12 +263,6 @@ def _tools(request: LlmRequest) -> tuple[ToolDefinition, ...] | None:
     if not listed:
         return None
     return chat.tool_definitions([_dumped(tool) for tool in listed if hasattr(tool, "model_dump")])
-
-
-def _words(content: types.Content | None) -> str:
-    """The user's request of this invocation: the first text that is not empty."""
-    parts = (content.parts if content else None) or []
-    return normalise.clean(next((part.text for part in parts if part.text), ""))
 
 
 def _todos(value: Any) -> tuple[Todo, ...]:

@@ -97,7 +97,12 @@ class PydanticAIGuard(HistoryGuard[MessageUnit]):
         parts: list[Any] = [TextPart(text)] if text else []
         for call in item.get("tool_calls") or ():
             parts.append(ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"]))
-        known = (unit.message for unit in self._history if unit.part is None and calls & _calls_of(unit.message))
+        known = (
+            unit.message
+            for unit in self._history
+            if unit.part is None
+            and calls & frozenset(part.tool_call_id for part in unit.message.parts if isinstance(part, ToolCallPart))
+        )
         original = next(known, None)
         return MessageUnit(replace(original, parts=parts) if original is not None else ModelResponse(parts=parts))
 
@@ -111,10 +116,6 @@ class _Begun(NamedTuple):
     def whole(self) -> Any:
         """The very message of the history where it has all of its parts."""
         return self.message if self.parts == list(self.message.parts) else replace(self.message, parts=self.parts)
-
-
-def _calls_of(response: ModelResponse) -> frozenset[str]:
-    return frozenset(part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart))
 
 
 def _system(messages: Sequence[Any], last: ModelRequest | None) -> list[Plain] | None:

@@ -79,7 +79,9 @@ def play(simulation: Simulation, *, title: str = "") -> Flow:
         _play_turn(log, number, turn)
     session = Session(
         events=tuple(log.events),
-        calls=tuple(_call(log, index, simulation.model) for index in range(len(log.calls))),
+        calls=tuple(
+            ModelCall(at=at, response=at if at < len(log.events) else None, model=simulation.model) for at in log.calls
+        ),
         system=(TextPart(filler(simulation.system_bytes)),) if simulation.system_bytes else (),
         tools=simulation.tools,
         format="simulation",
@@ -113,11 +115,6 @@ def _play_turn(log: _Log, number: int, turn: Turn) -> None:
 def _pair(id_: str, name: str, size: int) -> tuple[ToolCallPart, ToolResultPart]:
     call = ToolCallPart(name, {"param": "value"}, id_)
     return call, ToolResultPart(name, {"result": "x" * size}, id_)
-
-
-def _call(log: _Log, index: int, model: str) -> ModelCall:
-    at = log.calls[index]
-    return ModelCall(at=at, response=at if at < len(log.events) else None, model=model)
 
 
 def _first_reported(log: _Log, turn: int | None) -> int:

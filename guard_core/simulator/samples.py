@@ -334,14 +334,15 @@ def _long_coding() -> Session:
         for _ in range(15):
             _compact_if_full(recorder, dice)
             reasoning = wording.report(dice, 2) if dice.below(3) == 0 else ""
-            recorder.act(wording.remark(dice), *_several(dice), reasoning=reasoning)
+            # One time in four there are two calls at once.
+            recorder.act(
+                wording.remark(dice),
+                *[work(dice, CODING, 2.7) for _ in range((1, 1, 1, 2)[dice.below(4)])],
+                reasoning=reasoning,
+            )
         _compact_if_full(recorder, dice)
         recorder.answer(wording.report(dice, dice.between(3, 9)))
     return recorder.session(title="Long coding session: three compactions", window=200_000)
-
-
-def _several(dice: Dice) -> list[Tool]:
-    return [work(dice, CODING, 2.7) for _ in range((1, 1, 1, 2)[dice.below(4)])]
 
 
 def _compact_if_full(recorder: SimulationRecorder, dice: Dice) -> None:

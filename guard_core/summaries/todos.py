@@ -12,12 +12,12 @@ def load_todos(value: Any) -> tuple[Todo, ...] | None:
     """The items of a state value; None where it holds no list. Items without content are left out."""
     if not isinstance(value, list):
         return None
-    items = [_todo(item) for item in value if isinstance(item, Mapping)]
+    items = [
+        Todo(*(_text(item.get(name)) for name in ("content", "status", "active_form")))
+        for item in value
+        if isinstance(item, Mapping)
+    ]
     return tuple(item for item in items if item.content) or None
-
-
-def _todo(item: Mapping[str, Any]) -> Todo:
-    return Todo(*(_text(item.get(name)) for name in ("content", "status", "active_form")))
 
 
 def _text(value: Any) -> str:

@@ -211,7 +211,10 @@ def _run_lanes(
     each: Callable[[int], object],
 ) -> None:
     """Fill in the figures of the policies that can run in lanes."""
-    for kind, indices in _by_kind(policies).items():
+    groups: dict[PolicyKind, list[int]] = {}
+    for index, policy in enumerate(policies):
+        groups.setdefault(policy_kind(policy.name), []).append(index)
+    for kind, indices in groups.items():
         if kind.lanes is None:
             continue
         known = usage or assumed_usage(ledger, policies[indices[0]])
@@ -224,13 +227,6 @@ def _run_lanes(
             rows = kind.lanes(ledger, alike, sizes, known, summarizer, [known_limits[size] for size in sizes])
             for index, row in zip(some, rows, strict=True):
                 figures[index] = None if row is None else Figures(*row)
-
-
-def _by_kind(policies: Sequence[Policy]) -> dict[PolicyKind, list[int]]:
-    groups: dict[PolicyKind, list[int]] = {}
-    for index, policy in enumerate(policies):
-        groups.setdefault(policy_kind(policy.name), []).append(index)
-    return groups
 
 
 def figures_of(trace: Trace, priced: Priced | None = None, limits: RequestLimits | None = None) -> Figures:

@@ -296,7 +296,9 @@ def _evidence(
     nearest = min(overflowing, key=lambda cell: (cell.overflow_steps, cell.peak - cell.window))
     at = next(at for at, item in enumerate(nearest.figures) if item.overflow_steps)
     first = nearest.figures[at]
-    where = "" if len(steps) == 1 else f" of {_title(at, titles)}"
+    title = titles[at] if at < len(titles) else ""
+    session_name = f"session {at + 1}" + (f" ({title})" if title else "")
+    where = "" if len(steps) == 1 else f" of {session_name}"
     return (
         f"{text}; of the settings that overflow, {words(nearest.values)} has fewest: "
         f"{counted(nearest.overflow_steps, 'overflow')}, the first at {at_step(first.first_overflow)}{where} "
@@ -364,11 +366,6 @@ def _uncounted(cell: GridCell, disproved: Sequence[bool]) -> str:
 def _largest(cell: GridCell) -> str:
     at = cell.fullest
     return f"largest request {cell.figures[at].peak:,} of {cell.windows[at]:,} tokens"
-
-
-def _title(at: int, titles: Sequence[str]) -> str:
-    title = titles[at] if at < len(titles) else ""
-    return f"session {at + 1}" + (f" ({title})" if title else "")
 
 
 def _next(cells: Sequence[GridCell], ranks: Sequence[Rank], best: int, by: Measure) -> str:

@@ -67,7 +67,10 @@ def rows_of(model: str) -> ModelRows:
     tails = ["/".join(parts[first:]) for first in range(len(parts))]
     whole = _named(name)
     host = None if whole else _host(parts, tails)
-    maker = whole or _maker(tails[1:], tails[-1])
+    # The provider whose models are called so, without the names in front of it.
+    maker = whole or next(
+        (row for each in dict.fromkeys((*tails[1:], *_spellings(tails[-1]))) if (row := _named(each))), None
+    )
     names = [*_spellings(tails[-1]), *(_last(row.info.id) for row in (maker, host) if row)]
     others = next((matches for name in names if (matches := _by_name().get(name))), ())
     return ModelRows(host, maker, tuple(row for row in others if row not in (host, maker)))
@@ -95,11 +98,6 @@ def _host(parts: list[str], tails: list[str]) -> PriceRow | None:
         if provider and (info := next(filter(None, map(provider.find_model, (rest, *_spellings(rest)))), None)):
             return PriceRow(provider, info)
     return None
-
-
-def _maker(tails: list[str], name: str) -> PriceRow | None:
-    """The row of the provider whose models are called so, without the names in front of it."""
-    return next((row for each in dict.fromkeys((*tails, *_spellings(name))) if (row := _named(each))), None)
 
 
 def _named(name: str) -> PriceRow | None:

@@ -118,7 +118,8 @@ def judge(
     largest had at least as many tokens; 0 where each is the count of a single request.
     """
     at_least = max((int(count) for count in prompts if count > 0), default=0)
-    if at_least > _room(window, agent):
+    is_codex = agent == "codex" and window.source is Provenance.RECORDER
+    if at_least > (window.value / CODEX_USABLE if is_codex else window.value):
         variants = models.documented_windows(model, at_least) if _is_looked_up(window) else []
         if len(variants) != 1:
             return _judged(window, Status.CONTRADICTED, at_least, _contradiction(window, at_least, averaged_over))
@@ -286,13 +287,6 @@ def fired_words(session: Session, low: int, high: int) -> str:
     if any(session.compactions[place].tokens_before for place in _of_main_model(session)):
         return f"at {between} tokens"
     return f"after {'a prompt' if low == high else 'prompts'} of {between} tokens"
-
-
-def _room(window: Sourced, agent: str) -> float:
-    """The largest prompt in tokens that the window allows."""
-    if agent == "codex" and window.source is Provenance.RECORDER:
-        return window.value / CODEX_USABLE
-    return window.value
 
 
 def is_set_by_hand(window: Sourced) -> bool:
