@@ -13,7 +13,7 @@ import numpy as np
 
 from guard_core.costs import HAS_CALL, HAS_MEDIA, HAS_REASONING, HAS_RESULT, MODEL
 from guard_core.estimation.attribution import Attribution
-from guard_core.estimation.ratios import KINDS, Floats, content, estimates
+from guard_core.estimation.ratios import KINDS, content, estimates
 from guard_core.estimation.usage import PROVIDER, Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.sessions import Provenance
@@ -170,7 +170,12 @@ def _bridge(
 
 def class_tokens(ledger: Ledger, attribution: Attribution) -> Ints:
     """The attributed tokens of every event shared out to CLASSES, one row per event; its sum is the event's tokens."""
-    weights = _weights(content(ledger), attribution)
+    # What the content of each class is worth by the session's ratios, in any unit.
+    amounts, columns = content(ledger), []
+    for kinds in CLASSES.values():
+        places = [KINDS.index(kind) for kind in kinds]
+        columns.append(estimates(amounts[:, places], attribution.prices.ratios.kinds[places]))
+    weights = np.stack(columns, axis=1)
     weights[np.arange(len(weights)), _framed(ledger)] += weights.sum(axis=1) == 0
     ends = np.cumsum(weights, axis=1) / np.sum(weights, axis=1, keepdims=True)
     shares: Ints = np.diff(np.floor(ends * attribution.tokens[:, None] + 0.5).astype(np.int64), axis=1, prepend=0)
@@ -193,15 +198,6 @@ def _framed(ledger: Ledger) -> Ints:
         [names.index(UNRECORDED), *(names.index(name) for _, name in kinds)],
     )
     return classes
-
-
-def _weights(amounts: Ints, attribution: Attribution) -> Floats:
-    """What the content of each class is worth by the session's ratios, in any unit."""
-    columns = []
-    for kinds in CLASSES.values():
-        places = [KINDS.index(kind) for kind in kinds]
-        columns.append(estimates(amounts[:, places], attribution.prices.ratios.kinds[places]))
-    return np.stack(columns, axis=1)
 
 
 def _held(view: View, costs: Ints, attribution: Attribution) -> Ints:

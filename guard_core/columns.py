@@ -70,7 +70,8 @@ class Columns(dict[str, NDArray[Any]]):
 
 def pack_columns(columns: Mapping[str, NDArray[np.int64]], names: tuple[str, ...]) -> Packed:
     """Each column in the narrowest little-endian integer that holds it, in the order of `names`."""
-    return {name: _pack(columns[name]) for name in names}
+    widths = {name: _width_of(columns[name]) for name in names}
+    return {name: (width, columns[name].astype(width).tobytes()) for name, width in widths.items()}
 
 
 def unpack_columns(packed: Packed) -> Columns:
@@ -103,7 +104,12 @@ def narrow_columns(table: NDArray[np.int64], names: tuple[str, ...]) -> Columns:
 
 def narrowed(columns: Mapping[str, NDArray[Any]]) -> Columns:
     """The same columns, those of integers in the narrowest that hold them."""
-    return Columns({name: _narrowest(column) for name, column in columns.items()})
+    return Columns(
+        {
+            name: column.astype(_width_of(column)) if column.dtype.kind == "i" else column
+            for name, column in columns.items()
+        }
+    )
 
 
 def replaced(columns: dict[str, NDArray[np.int64]], **others: NDArray[np.int64]) -> Columns:
@@ -119,15 +125,6 @@ def rows_of(columns: dict[str, NDArray[np.int64]], start: int, stop: int) -> Col
 def bytes_of(columns: dict[str, NDArray[np.int64]]) -> int:
     """The bytes that columns hold now; none is read for it."""
     return sum(column.nbytes for column in dict.values(columns))
-
-
-def _pack(column: NDArray[np.int64]) -> tuple[str, bytes]:
-    width = _width_of(column)
-    return width, column.astype(width).tobytes()
-
-
-def _narrowest(column: NDArray[Any]) -> NDArray[Any]:
-    return column.astype(_width_of(column)) if column.dtype.kind == "i" else column
 
 
 def _width_of(column: NDArray[np.int64]) -> str:

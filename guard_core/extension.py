@@ -52,7 +52,11 @@ def basis(
     fixed, arrays = counts
     settings = settings_of(policy)
     about = (__version__, policy.name, settings, window, repr(summarizer), steps, ledger.bases[:epochs], fixed)
-    return _digest(encode(about), [*_log(ledger, at, steps), request_bytes(ledger, request)[:steps], *arrays])
+    digest = hashlib.sha256(encode(about))
+    for array in [*_log(ledger, at, steps), request_bytes(ledger, request)[:steps], *arrays]:
+        digest.update(len(array).to_bytes(8, "little"))
+        digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+    return digest.digest()
 
 
 def extended(  # noqa: PLR0913 - the arguments of a replay, and what it extends
@@ -108,11 +112,3 @@ def _counts(usage: Usage, at: int, epochs: int) -> tuple[bytes, list[Ints]] | No
             ]
             return encode((scalars, ratios, inserted)), arrays
     return None
-
-
-def _digest(head: bytes, arrays: list[Ints]) -> bytes:
-    digest = hashlib.sha256(head)
-    for array in arrays:
-        digest.update(len(array).to_bytes(8, "little"))
-        digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
-    return digest.digest()

@@ -129,7 +129,8 @@ def _documents(lines: list[str]) -> Iterator[range]:
         if _BLOCK_QUOTE.match(line):
             yield range(place, place + 1)
         elif last >= 0:
-            first_is_own, last_is_own = (name == _QUOTES and _is_partly_own(lines[one]) for one in (place, last))
+            # Words before or behind the marks of a quotation are the user's own.
+            first_is_own, last_is_own = (name == _QUOTES and lines[one].strip() != _QUOTES for one in (place, last))
             yield range(place + first_is_own, last + 1 - last_is_own)
         place = max(last, place) + 1
 
@@ -143,11 +144,6 @@ def _next(places: Sequence[int], place: int) -> int:
 def _quotes_in(line: str) -> str:
     """The marks that begin or end a quotation on a line; "" where there are none, or both."""
     return _QUOTES if line.count(_QUOTES) % 2 else ""
-
-
-def _is_partly_own(line: str) -> bool:
-    """Has a line words before or behind the marks of a quotation."""
-    return line.strip() != _QUOTES
 
 
 def _asks(name: str) -> bool:
