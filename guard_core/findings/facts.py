@@ -195,10 +195,16 @@ class Facts:
     @cached_property
     def recording(self) -> Case:
         """The recorded side as a case."""
-        fired = tuple(
-            self._recorded(index, item) for index, item in enumerate(self.counts.compactions) if item.step >= 0
-        )
-        return Case(self, self.window, self.requests.tokens, fired, None)
+        fired = []
+        for index, item in enumerate(self.counts.compactions):
+            if item.step < 0:
+                continue
+            base: CompactionBase = self.ledger.bases[item.place]
+            sums = self.grown_at(np.array([base.at, self.ledger.steps["at"][item.step]]))
+            added = max(0, int(sums[1] - sums[0]))  # a count that the recorder made before the compaction lacks it
+            before = base.tokens_before + added if base.tokens_before > 0 else self.grown_to(item.step)
+            fired.append(Fired(index, item.step, before, int(self.requests.tokens[item.step]), added, counted=item))
+        return Case(self, self.window, self.requests.tokens, tuple(fired), None)
 
     def replaced_by(self, item: CountedCompaction) -> list[tuple[int, CountedCompaction]]:
         """The compactions, by index, whose result this one replaced before any call was made with it."""
@@ -425,13 +431,6 @@ class Facts:
             return views, tokens
         rows = zip(steps.tolist(), views, heuristics.tolist(), strict=True)
         return views, [self.usage.one(*row).tokens for row in rows]
-
-    def _recorded(self, index: int, item: CountedCompaction) -> Fired:
-        base: CompactionBase = self.ledger.bases[item.place]
-        sums = self.grown_at(np.array([base.at, self.ledger.steps["at"][item.step]]))
-        added = max(0, int(sums[1] - sums[0]))  # a count that the recorder made before the compaction lacks it
-        before = base.tokens_before + added if base.tokens_before > 0 else self.grown_to(item.step)
-        return Fired(index, item.step, before, int(self.requests.tokens[item.step]), added, counted=item)
 
     def without(self, item: Fired) -> int:
         """Prompt tokens of the request at a compaction's step had it not been made. Of a recording that is the

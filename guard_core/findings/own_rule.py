@@ -107,6 +107,7 @@ class _Bounding(NamedTuple):
 
 
 def _bounding(case: Case, interval: Interval) -> _Bounding:
+    """The compaction whose count bounds the threshold from above; of several, the first that nobody asked for."""
     index_of = {item.place: index for index, item in enumerate(case.facts.counts.compactions)}
     bound = (interval.at_most_step, interval.at_most)
     own = [item for item in case.facts.explanation.compactions if (item.step, item.decision_tokens) == bound]

@@ -80,7 +80,11 @@ def replayed_verdict(facts: Facts, trace: Trace, findings: tuple[Finding, ...]) 
 
 def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
     if not len(case.tokens):
-        return _without_calls(case)
+        refused = len(case.facts.session.refused)
+        if not refused:
+            return Verdict("no_calls", INFO, 0, "No model call in this session.")
+        sentence = f"No call was answered: {counted(refused, 'request')} failed as too long (recorded)."
+        return Verdict("no_calls", ERROR, 0, sentence, {"requests": refused})
     leading = [finding for finding in findings if finding.kind in _ORDER and _leads(finding)]
     left = next((finding for finding in findings if finding.kind == "left_branches"), None)
     if not leading:
@@ -89,14 +93,6 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
     first = min(leading, key=lambda finding: (finding.severity != ERROR, order.index(finding.kind)))
     sentence = _of_branch(_ORDER[first.kind](case, first), left)
     return Verdict(first.kind, first.severity, first.step, sentence, first.numbers, first.assumptions)
-
-
-def _without_calls(case: Case) -> Verdict:
-    refused = len(case.facts.session.refused)
-    if not refused:
-        return Verdict("no_calls", INFO, 0, "No model call in this session.")
-    sentence = f"No call was answered: {counted(refused, 'request')} failed as too long (recorded)."
-    return Verdict("no_calls", ERROR, 0, sentence, {"requests": refused})
 
 
 def _leads(finding: Finding) -> bool:
