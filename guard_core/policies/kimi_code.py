@@ -156,7 +156,13 @@ class KimiCode(CountedPolicy):
     def plan(self, history: CompactableHistory) -> Plan:
         """The person's messages, the first and the last of them where they are too many, then a summary of all."""
         asks = (Ask(history.view, self.settings.summary_budget),)
-        items = (*self._requests(history), SummaryMessage(asks, frame=FRAME))
+        ledger, stop, head, tail = history.ledger, history.stop, self.settings.head, self.settings.tail
+        if requests_tokens(ledger, stop) <= head + tail:
+            requests: tuple[Segment, ...] = newest_requests(ledger, stop, head + tail)
+        else:
+            mark = Synthetic("elision", ELISION)
+            requests = (*oldest_requests(ledger, stop, head), mark, *newest_requests(ledger, stop, tail))
+        items = (*requests, SummaryMessage(asks, frame=FRAME))
         learned = self._learned(history) if history.point is Point.ON_OVERFLOW else history.state.learned
         return Plan(items, cut=(history.stop,) * 3, remembers={"learned": learned})
 
@@ -171,13 +177,6 @@ class KimiCode(CountedPolicy):
                 refused += -(-segment.bytes // CHARS_PER_TOKEN) + 1
         current = self.window_used(history.state, history.check.window)
         return learned_window(refused) if learned_window(refused) < current else history.state.learned
-
-    def _requests(self, history: CompactableHistory) -> tuple[Segment, ...]:
-        ledger, stop, head, tail = history.ledger, history.stop, self.settings.head, self.settings.tail
-        if requests_tokens(ledger, stop) <= head + tail:
-            return newest_requests(ledger, stop, head + tail)
-        mark = Synthetic("elision", ELISION)
-        return (*oldest_requests(ledger, stop, head), mark, *newest_requests(ledger, stop, tail))
 
 
 KIND = PolicyKind(

@@ -224,7 +224,7 @@ def _newest(
 
 
 def _spans(shown: ShownMessages, start: int, stop: int) -> tuple[Span, ...]:
-    """Some messages as spans."""
+    """Some messages as spans, one for each run of events that follow each other in the log."""
     if start == stop:
         return ()
     inside = shown.breaks[bisect_right(shown.breaks, start) : bisect_left(shown.breaks, stop)]

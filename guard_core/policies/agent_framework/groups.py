@@ -170,7 +170,7 @@ class Included(NamedTuple):
 
 
 def _tool_places(ledger: Ledger) -> FirstPlaces:
-    """Where views have their first message of a tool group."""
+    """Where views have their first message of a tool group, remembered with the ledger."""
     if "agent-framework tool places" not in ledger.derived:
         ledger.derived["agent-framework tool places"] = FirstPlaces(partial(IN_TOOL_GROUP.segment, ledger))
     places: FirstPlaces = ledger.derived["agent-framework tool places"]
@@ -364,7 +364,7 @@ def _run_lists(ledger: Ledger) -> tuple[list[int], list[int], list[int], list[in
 
 
 def _run_tokens(ledger: Ledger, costs: MessageCosts) -> list[int]:
-    """The tokens of every run."""
+    """The tokens of every run, counted once for a ledger."""
     key = "agent-framework run tokens", costs.key
     if key not in ledger.derived:
         ledger.derived[key] = np.diff(costs.prefix(ledger)[runs_of(ledger).starts]).tolist()

@@ -225,9 +225,11 @@ class Compactor:
             return Summary(size + self.settings.summary_frame)
         if self.is_own_recording:
             return summary
-        quoted = 0 if self.settings.is_seed else _quoted(self.check.ledger, parts.messages, since, parts.end)
+        # A summary quotes the user's last words, with what is around them.
+        sizes = _request_sizes(self.check.ledger, parts.messages, since, parts.end)
+        is_quoted = len(sizes) and not self.settings.is_seed
+        quoted = min(int(sizes[-1]), MOST_QUOTED) + QUOTE_FRAME if is_quoted else 0
         if self.settings.quoted_chars:
-            sizes = _request_sizes(self.check.ledger, parts.messages, since, parts.end)
             quoted += min(int(np.minimum(sizes, wording.MOST_OF_ONE).sum()), self.settings.quoted_chars)
         return Summary(summary.bytes + self.settings.summary_frame + quoted, summary.text)
 
@@ -394,12 +396,6 @@ def _lost_request(parts: CompactionParts, chosen: list[int]) -> int | None:
     if requests[chosen].any() or not requests.any():
         return None
     return int(np.flatnonzero(requests)[-1])
-
-
-def _quoted(ledger: Ledger, messages: HermesMessages, start: int, stop: int) -> int:
-    """Bytes of the user's last words among some messages as a summary quotes them, with what is around them."""
-    sizes = _request_sizes(ledger, messages, start, stop)
-    return min(int(sizes[-1]), MOST_QUOTED) + QUOTE_FRAME if len(sizes) else 0
 
 
 def _request_sizes(ledger: Ledger, messages: HermesMessages, start: int, stop: int) -> Ints:

@@ -63,6 +63,7 @@ def _number(pattern: str, result: str) -> str:
 
 
 def _any(given: Arguments, result: str) -> str:
+    """The line of a tool without one of its own: the first arguments of its call, and the size of its result."""
     first = list(given.items())[:DESCRIBED_ARGUMENTS]
     return "".join(f" {name}={str(value)[:LONGEST_VALUE]}" for name, value in first) + f" {_result_size(result)}"
 

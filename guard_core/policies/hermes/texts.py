@@ -215,6 +215,7 @@ def without_old_pictures(messages: Sequence[Event | None]) -> dict[int, Event]:
 
 
 def _is_of_user(message: Event | None) -> bool:
+    """Is a message the user's own; one with a tool result is not."""
     if message is None or message.role is not Role.USER:
         return False
     return not any(isinstance(part, ToolResultPart) for part in message.parts)

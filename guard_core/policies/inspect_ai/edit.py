@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -48,11 +48,7 @@ class CallsAsTexts(WithoutCalls, frozen=True):
         removed = [call for place, call in enumerate(calls) if not self.which or place in self.which]
         kept = tuple(part for part in event.parts if not any(part is call for call in removed))
         notes = tuple(TextPart(self.before + call.name + self.after) for call in reversed(removed))
-        return Event(**{**_fields(event), "parts": kept + notes}) if removed else event
-
-
-def _fields(event: Event) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in event.__struct_fields__}
+        return msgspec.structs.replace(event, parts=kept + notes) if removed else event
 
 
 class CallWithResult(NamedTuple):

@@ -178,6 +178,7 @@ class LangChainClearToolUses(EditingPolicy):
         return normal((*head, *tail))
 
     def _is_clearable(self, clearing: ClearableUses, event: int) -> bool:
+        """Is an event a result that can be cleared. `clearing.results` is in order."""
         place = int(np.searchsorted(clearing.results, event))
         return place < len(clearing.results) and int(clearing.results[place]) == event and clearing.clearable[place]
 

@@ -546,7 +546,7 @@ def _last_sent(state: ListMemory) -> Head:
 
 
 def _request_count(check: Check, view: View, heuristic: int) -> RequestCount:
-    """The provider's count of one request."""
+    """The provider's count of one request, else the estimate."""
     counted = RequestCount(-1, False, 0) if check.usage is None else check.usage.one(check.step, view, heuristic)
     return counted if counted.tokens >= 0 else RequestCount(heuristic, counted.reported, 0)
 

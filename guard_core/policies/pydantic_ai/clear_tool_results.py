@@ -98,7 +98,7 @@ class ClearToolResults(LimitedPolicy):
         return ListOutcome(after, msgspec.structs.replace(state, done=count, last=last))
 
     def _saves_too_little(self, request: ListRequest, after: View) -> bool:
-        """Is less reclaimed than has to be."""
+        """Is less reclaimed than `min_clear_tokens`; with 0, is anything added where the request may not grow."""
         least, ledger = self.settings.min_clear_tokens, request.ledger
         if not least and not self.settings.never_grows:
             return False
