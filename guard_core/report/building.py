@@ -107,7 +107,11 @@ def sources_of(facts: Facts, prices: Prices, options: ReportOptions) -> list[Sid
     trace = _trace(facts, options)
     if trace is None and simulated:
         trace = facts.simulation
-    sources = [] if simulated else [_recorded(facts, prices)]
+    sources = []
+    if not simulated:
+        findings = recorded_findings(facts)
+        verdict = claim(recorded_verdict(facts, findings))
+        sources.append(SideSource(facts, prices, None, None, _claims(findings), verdict))
     if trace is not None:
         sources.append(_replayed(facts, prices, trace))
     return sources
@@ -132,11 +136,6 @@ def _trace(facts: Facts, options: ReportOptions) -> Trace | None:
     policy = kind.make(None if profile is None else str(profile), **{**facts.played(kind, str(profile or "")), **given})
     summarizer = get_summarizer(options.summary, facts.ledger)
     return replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
-
-
-def _recorded(facts: Facts, prices: Prices) -> SideSource:
-    findings = recorded_findings(facts)
-    return SideSource(facts, prices, None, None, _claims(findings), claim(recorded_verdict(facts, findings)))
 
 
 def _replayed(facts: Facts, prices: Prices, trace: Trace) -> SideSource:

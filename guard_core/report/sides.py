@@ -124,6 +124,7 @@ class SideSource:
     # -- compactions
 
     def _compactions(self, chosen: frozenset[int] | None) -> Iterator[doc.ReportCompaction]:
+        """The first MOST_COMPACTIONS and all that are chosen; with None, the first MOST_DETAILED are shown in full."""
         count = min(self.compaction_count, MOST_COMPACTIONS)
         in_full = frozenset(range(MOST_DETAILED)) if chosen is None else chosen
         for index in sorted({*range(count), *in_full}):

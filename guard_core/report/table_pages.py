@@ -40,7 +40,9 @@ def _body(report: TableReport) -> Iterator[Content]:
     ]
     yield [tag("blockquote", item.text) for item in report.remarks]
     if report.lines:
-        yield tag("figure", tag("div", lines_chart(report), class_="wide"), _key(report))
+        pairs = zip(LINE_CLASSES, report.lines, strict=False)
+        key = [tag("span", tag("i", class_=f"side-{kind}"), line.label) for kind, line in pairs]
+        yield tag("figure", tag("div", lines_chart(report), class_="wide"), tag("figcaption", key, class_="key"))
     for item in report.tables:
         yield tag("h2", item.heading)
         yield _table(item)
@@ -82,13 +84,6 @@ def lines_chart(report: TableReport) -> Markup:
         parts.append(tag("path", class_=f"line side-{kind}", d=drawn))
     label = f"Prompt tokens over steps of {len(report.lines)} sides. {' '.join(report.sentences)}"
     return tag("svg", tag("title", label), *axis(scale), *parts, viewBox=scale.box, role="img", class_="chart")
-
-
-def _key(report: TableReport) -> Markup:
-    pairs = zip(LINE_CLASSES, report.lines, strict=False)
-    return tag(
-        "figcaption", [tag("span", tag("i", class_=f"side-{kind}"), line.label) for kind, line in pairs], class_="key"
-    )
 
 
 def tables_markdown(report: TableReport) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -118,6 +118,7 @@ def _of_bridges(report: Report) -> Iterator[WrongFigure]:
 
 
 def _sums(place: str, bridge: ReportBridge) -> Iterator[WrongFigure]:
+    """The parts of a bridge whose sum is not what they end at."""
     for part in bridge.parts:
         after = part.before + part.grown - part.removed + part.inserted + part.unexplained
         if after != part.after:
@@ -138,7 +139,10 @@ class _Comparison(NamedTuple):
     def of(self, place: str, reported: Any, expected: Any) -> Iterator[WrongFigure]:
         """The leaves that differ."""
         if isinstance(reported, dict) and isinstance(expected, dict):
-            pairs = [(str(key), reported.get(key), expected.get(key)) for key in self._keys(reported, expected)]
+            keys = [key for key in expected if key in reported and key not in _OF_AN_ENGINE]
+            if self.is_ours:
+                keys = list(dict.fromkeys([*expected, *reported]))
+            pairs = [(str(key), reported.get(key), expected.get(key)) for key in keys]
         elif _is_list(reported) and _is_list(expected) and len(reported) == len(expected):
             pairs = [(str(number), *pair) for number, pair in enumerate(zip(reported, expected, strict=True))]
         else:
@@ -147,11 +151,6 @@ class _Comparison(NamedTuple):
             return
         for name, left, right in pairs:
             yield from self.of(f"{place}.{name}", left, right)
-
-    def _keys(self, reported: dict[str, Any], expected: dict[str, Any]) -> Iterable[str]:
-        if self.is_ours:
-            return dict.fromkeys([*expected, *reported])
-        return [key for key in expected if key in reported and key not in _OF_AN_ENGINE]
 
     def _is_unlike(self, reported: Any, expected: Any) -> bool:
         """Are these texts that say nothing by being different."""
