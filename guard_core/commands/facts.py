@@ -63,7 +63,11 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _lanes(session: Session, facts: Facts, args: argparse.Namespace) -> tuple[Lane, ...]:
-    snippets = _wanted(session, facts, args.find)
+    if args.find is not None:
+        snippets: tuple[Snippet, ...] = (Snippet(TYPED, args.find),)
+    else:
+        events = [(index, session.events[index]) for index in events_to_read(facts.ledger).tolist()]
+        snippets = (*instructions(session, events), *details(events))
     places = places_of(snippets, enumerate(session.events))
     return Search(_sent(facts, args), snippets, places, session.events.__getitem__).lanes()
 
@@ -87,13 +91,6 @@ def _sent(facts: Facts, args: argparse.Namespace) -> SentRequests:
     summarizer = get_summarizer(args.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
     return SentRequests.replayed(facts, trace)
-
-
-def _wanted(session: Session, facts: Facts, find: str | None) -> tuple[Snippet, ...]:
-    if find is not None:
-        return (Snippet(TYPED, find),)
-    events = [(index, session.events[index]) for index in events_to_read(facts.ledger).tolist()]
-    return (*instructions(session, events), *details(events))
 
 
 def _lane(lane: Lane) -> dict[str, Any]:

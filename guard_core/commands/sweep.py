@@ -137,6 +137,7 @@ def _sessions_of(file: Path, wanted: str | None) -> Iterator[TitledSession]:
 
 
 def _digest(file: Path) -> str:
+    """A digest of the bytes of a recording; of a folder, of its path."""
     if file.is_dir():
         return hashlib.sha256(str(file).encode()).hexdigest()
     with file.open("rb") as opened:
@@ -207,6 +208,7 @@ def _cell(cell: GridCell) -> dict[str, Any]:
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
+    """The figures of one session; losses below 0 were not computed, and are null."""
     losses = {name: value if (value := getattr(figures, name)) >= 0 else None for name in LOSSES}
     return {**msgspec.structs.asdict(figures), "cost": _money(figures.cost), **losses}
 

@@ -42,18 +42,13 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         problems = recording.notes.problem_count
         cli.print_json({"numbering": cli.NUMBERING, "file": args.file, "problem_count": problems, "sessions": reports})
+    elif len(reports) == 1:
+        print(_text(reports[0]))
     else:
-        print("\n\n".join(_texts(reports)))
+        order = sorted(range(len(reports)), key=lambda place: SEVERITIES.index(reports[place]["verdict"]["severity"]))
+        head = f"{len(reports):,} sessions, those with the gravest verdict first; the numbers are those of --session."
+        print("\n\n".join([head, *(f"{place + 1:,}: {_text(reports[place])}" for place in order)]))
     return 0
-
-
-def _texts(reports: list[dict[str, Any]]) -> list[str]:
-    """The sessions, those with the gravest verdict first, with their number in the file where there are several."""
-    if len(reports) == 1:
-        return [_text(reports[0])]
-    order = sorted(range(len(reports)), key=lambda place: SEVERITIES.index(reports[place]["verdict"]["severity"]))
-    head = f"{len(reports):,} sessions, those with the gravest verdict first; the numbers are those of --session."
-    return [head, *(f"{place + 1:,}: {_text(reports[place])}" for place in order)]
 
 
 def _report(session: Session, window: int | None) -> dict[str, Any]:
