@@ -300,6 +300,7 @@ def _todos_taken(story: Story) -> Iterator[list[OpenTodo]]:
 
 
 def _open_before(story: Story, at: int) -> list[OpenTodo]:
+    """The todos that were open before event `at`, read anew from the log."""
     todos = Todos()
     for index, event in enumerate(story.session.events[:at]):
         todos.read(index, event)

@@ -243,6 +243,7 @@ def tail_lost(story: ReplayStory, finding: Finding) -> None:
 
 
 def _lost(story: ReplayStory, index: int) -> set[int]:
+    """The messages of the compacting request that the next one does not have; without a next one, none."""
     record = story.record(index)
     if record.step + 1 >= len(story.sent):
         return set()
@@ -267,6 +268,7 @@ def timing_gap(story: Story, finding: Finding) -> None:
 
 
 def _is_gap(story: Story, step: int) -> bool:
+    """Was the last provider's count below the threshold that the decision reached, by at least GAP of it."""
     seen, now, line = (story.column(name, step) for name in ("real_loaded", "decision_tokens", "threshold"))
     return 0 < seen < line <= now and now - seen >= GAP * line
 

@@ -43,6 +43,7 @@ def check_verdict_sentence(story: Story, verdict: Verdict) -> None:
 
 
 def _largest(story: Story) -> dict[str, int]:
+    """The fullest request, by the names that the words of a verdict have for it."""
     step = fullest(story)
     return {"largest": story.sent[step], "largest_step": step, "largest_window": story.windows[step] or story.window}
 

@@ -433,6 +433,7 @@ def _is_affirmed(text: str, words: str) -> bool:
 
 
 def _ends_in_denial(before: str) -> bool:
+    """Does a text end in a word that denies what follows, also with "ever" or "to" behind it."""
     last = [word.strip("'(*:;,.") for word in before.split()[-2:]] if before.endswith(" ") else []
     if last and last[-1] in ("ever", "to"):
         last.pop()

@@ -71,6 +71,8 @@ def _check_cases(file: FunctionFile, profile: str, cases: list[Any]) -> Conforma
 
 
 def _settings(file: FunctionFile, profile: str) -> Settings:
+    """The constants that a file gives for a profile, else our own; cases of both profiles are checked in the
+    current one."""
     if file.constants and profile in file.constants:
         return settings_of(file.constants[profile])
     if profile != _BOTH and profile not in PROFILES:

@@ -99,6 +99,7 @@ def _decode(data: bytes, kind: type[T], path: Path) -> T:
 
 
 def _kind(file: VectorFile) -> PolicyKind:
+    """The policy that a file judges. Raises VectorError where there is none."""
     for kind in POLICIES.values():
         judged = kind.judged_by
         if judged is not None and (judged.library, judged.strategy) == (file.library, file.strategy):
