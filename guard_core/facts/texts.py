@@ -591,6 +591,7 @@ _IRREGULAR_STEMS = frozenset(map(_stem, _IRREGULAR.values()))
 
 
 def _may_share(sentence: str, letters: str) -> bool:
+    """Can a text of these letters have enough words of a sentence to restate it; whether it has takes far longer."""
     words = content_words(sentence)
     possible = sum(word in _IRREGULAR_STEMS or word[: max(1, len(word) - 1)] in letters for word in words)
     return possible >= RESTATED_CUT * len(words)  # the last letter of a stem may be another one: "copi(ed)"

@@ -192,6 +192,7 @@ def _is_done(item: dict[str, Any]) -> bool:
 
 
 def _text_of(item: dict[str, Any]) -> str:
+    """The text of a todo, by the first of its usual names that has one."""
     return next((text for name in _TODO_TEXTS if (text := _words(item.get(name)))), "")
 
 

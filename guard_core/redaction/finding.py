@@ -199,6 +199,7 @@ _BEGINNINGS = re.compile(
 
 
 def _telling(text: str) -> Iterator[re.Match[str]]:
+    """The words that a secret follows, without overlaps; only where one may begin are they looked for in full."""
     stop = 0
     for begin in _BEGINNINGS.finditer(_lowered(text)):
         if begin.start() >= stop and (hit := _TELLING.match(text, begin.start())):
@@ -409,6 +410,7 @@ _SHARED_NAMES = frozenset(
 
 
 def _accounts(text: str) -> Iterator[Match]:
+    """The names of people in paths of home folders."""
     if "home" in text or "sers" in text:
         for hit in (*_HOMES.finditer(text), *_FLAT_HOMES.finditer(text)):
             if hit[1].lower() not in _SHARED_NAMES:

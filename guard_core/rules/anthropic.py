@@ -57,6 +57,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleNumber | None:
+    """A setting as typed in, else as recorded."""
     unit = _UNITS.get(name, "tokens")
     if (value := whole(typed, name, 0)) is not None:
         return RuleNumber(name, value, unit, Provenance.USER, "typed in")

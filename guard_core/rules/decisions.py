@@ -152,6 +152,7 @@ class OwnChecks:
         return of_call - int(bool(compactions) and compactions[0].before_change)
 
     def _rule_at(self, step: int) -> tuple[OwnRule | None, RuleCounter]:
+        """The rule by which a check was made, and what it compares; none where the agent is not known."""
         number, agent = self._ruling(step), self._counted.agent
         if agent is None:
             return None, LAST_PROMPT

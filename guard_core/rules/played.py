@@ -69,6 +69,7 @@ def _in_policy(kind: PolicyKind, item: RuleNumber, *, is_version: bool) -> Itera
 
 
 def _in_unit(setting: Setting, unit: str, value: float) -> Value:
+    """A number of a rule as the setting takes it: shares as fractions, sizes as texts, numbers whole."""
     if setting.kind == SHARE:
         return value / 100 if unit == "%" else value
     return str(int(value)) if setting.kind == SIZE else int(value) if setting.kind in (COUNT, NUMBER) else str(value)

@@ -33,6 +33,7 @@ def report(session: Session, explanation: Explanation) -> dict[str, Any]:
 
 
 def _inferred(interval: Interval) -> dict[str, Any]:
+    """An interval with its last step instead of the step after it."""
     values = _fields(interval)
     return {"from": values.pop("start"), "to": values.pop("stop") - 1, **values}
 

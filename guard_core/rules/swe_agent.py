@@ -46,6 +46,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleNumber | None:
+    """A setting as typed in, else as recorded; only `n` may be 0."""
     least = 0 if name == "n" else 1
     if (value := whole(typed, name, least)) is not None:
         return RuleNumber(name, value, OBSERVATIONS, Provenance.USER, "typed in")
