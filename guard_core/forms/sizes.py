@@ -104,6 +104,7 @@ KINDS |= {PRUNED: _pruned_form, "capped": _cut_form(RESULT), "cut": _cut_form(TE
 
 
 def _capped_sizes(old: Ints, size: int) -> Ints:
+    """Sizes in bytes after the cut: `size` of the text, and a marker that is longer by a digit of what was removed."""
     removed = old - size
     tokens = np.maximum(-(-removed // BYTES_PER_TOKEN), 1)
     digits = np.floor(np.log10(tokens)).astype(np.int64) + 1

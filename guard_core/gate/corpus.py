@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -40,7 +40,12 @@ def run_corpus(paths: Iterable[Path], under: Under, processes: int | None = None
     """The results of all sessions with a model call. In a folder, files of no known format are passed over; whatever
     else cannot be read is a result with a problem. Raises GuardError for wrong settings and without any session."""
     under.check()
-    files = [(file, name, is_named) for path in paths for file, name, is_named in _files(path)]
+    files: list[tuple[Path, str, bool]] = []  # each with the name of its results, and whether it was itself named
+    for path in paths:
+        if path.is_dir():
+            files += [(file, file.relative_to(path).as_posix(), False) for file in sessions_in(path)]
+        else:
+            files.append((path, path.name, True))
     count = min(processes or os.cpu_count() or 1, len(files))
     work = partial(_results, under)
     if count > 1:
@@ -51,14 +56,6 @@ def run_corpus(paths: Iterable[Path], under: Under, processes: int | None = None
     if not results:
         raise SettingError("no session with a model call in these files")
     return results
-
-
-def _files(path: Path) -> Iterator[tuple[Path, str, bool]]:
-    """The files of a path, each with the name of its results, and whether it was itself named."""
-    if path.is_dir():
-        yield from ((file, file.relative_to(path).as_posix(), False) for file in sessions_in(path))
-    else:
-        yield path, path.name, True
 
 
 def _results(under: Under, item: tuple[Path, str, bool]) -> list[CaseResult]:

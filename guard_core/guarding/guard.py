@@ -18,7 +18,7 @@ import msgspec
 
 from guard_core.bounds import MAX_TOKENS
 from guard_core.errors import GuardError, SettingError
-from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.forms import get_form
 from guard_core.guarding.dialects import LEFT_OUT, Dialect, Message, get_dialect, is_model, plain, readable, role_of
 from guard_core.guarding.log import GuardedLog, LogMark
@@ -116,7 +116,11 @@ class Guard:
         self._head = list(messages[:head])
         self._take(messages[head:])
         described = chat.tool_definitions(readable(plain(list(tools)))) if tools is not None else None
-        self._log.describe(self._system(system), described)
+        if system is not None:
+            parts = block_parts(readable(plain(system)))
+        else:
+            parts = tuple(part for message in self._head for part in self._dialect.event(plain(message)).parts)
+        self._log.describe(parts if parts or system is not None else None, described)
         self._log.todos = tuple(Todo(*map(readable, todo)) for todo in todos)
         return self._written(self._log.ask())
 
@@ -218,12 +222,6 @@ class Guard:
             for part in event.parts
         )
         return msgspec.structs.replace(event, parts=tuple(parts))
-
-    def _system(self, beside: Any) -> tuple[Part, ...] | None:
-        if beside is not None:
-            return block_parts(readable(plain(beside)))
-        parts = tuple(part for message in self._head for part in self._dialect.event(plain(message)).parts)
-        return parts or None
 
     def _written(self, asked: RequestDecision) -> list[Any]:
         messages = [message for segment in asked.decision.view for message in self._messages(segment)]

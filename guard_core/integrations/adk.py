@@ -41,7 +41,7 @@ from guard_core.recordings.formats.adk.parts import content_parts
 from guard_core.recordings.reading import chat, normalise
 from guard_core.replay import RequestDecision
 from guard_core.requests import synthetic_text
-from guard_core.sessions import Session, ToolDefinition
+from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
 from guard_core.views import Rewritten, Span, Synthetic, View
 from guard_core.windows.models import window_of
@@ -153,7 +153,9 @@ class ContextGuardPlugin(BasePlugin):
     async def _guard(self, guarded: _Guarded, context: CallbackContext, request: LlmRequest) -> None:
         agent, session = context.agent_name, context.session.id
         events = [_event(content) for content in request.contents]
-        system, tools = _system(request), _tools(request)
+        system, listed = _system(request), request.config.tools if request.config else None
+        declared = [_dumped(tool) for tool in listed or () if hasattr(tool, "model_dump")]
+        tools = chat.tool_definitions(declared) if listed else None
         window = guarded.window or window_of(Session(events=(), model=request.model or ""))
         summarizer = guarded.summarizer
         if summarizer is None or isinstance(summarizer, BaseLlm):
@@ -256,13 +258,6 @@ def _system(request: LlmRequest) -> tuple[Part, ...] | None:
         *parts,
         *(part for item in contents for part in content_parts(item if "parts" in item else {"parts": [item]})),
     )
-
-
-def _tools(request: LlmRequest) -> tuple[ToolDefinition, ...] | None:
-    listed = request.config.tools if request.config else None
-    if not listed:
-        return None
-    return chat.tool_definitions([_dumped(tool) for tool in listed if hasattr(tool, "model_dump")])
 
 
 def _todos(value: Any) -> tuple[Todo, ...]:

@@ -77,6 +77,8 @@ def play(simulation: Simulation, *, title: str = "") -> Flow:
     log = _Log()
     for number, turn in enumerate(simulation.turns):
         _play_turn(log, number, turn)
+    first = simulation.reported_from
+    reported = (step for step, turn in enumerate(log.turns) if first is not None and turn >= first)
     session = Session(
         events=tuple(log.events),
         calls=tuple(
@@ -89,7 +91,7 @@ def play(simulation: Simulation, *, title: str = "") -> Flow:
         model=simulation.model,
         window=Sourced(simulation.window, Provenance.ASSUMED, "set by the scenario"),
         usage_ratio=simulation.ratio,
-        usage_reported_from=_first_reported(log, simulation.reported_from),
+        usage_reported_from=next(reported, NEVER_REPORTED),
         notes=("simulated: prompt tokens are the heuristic estimate times the scenario's ratio",),
     )
     return Flow(session, tuple(log.labels), tuple(log.turns))
@@ -115,12 +117,6 @@ def _play_turn(log: _Log, number: int, turn: Turn) -> None:
 def _pair(id_: str, name: str, size: int) -> tuple[ToolCallPart, ToolResultPart]:
     call = ToolCallPart(name, {"param": "value"}, id_)
     return call, ToolResultPart(name, {"result": "x" * size}, id_)
-
-
-def _first_reported(log: _Log, turn: int | None) -> int:
-    if turn is None:
-        return NEVER_REPORTED
-    return next((step for step, number in enumerate(log.turns) if number >= turn), NEVER_REPORTED)
 
 
 def filler(size: int) -> str:

@@ -171,5 +171,6 @@ class SimulationRecorder:
 
 
 def _fixed_tokens(system: str | None, tools: tuple[ToolDefinition, ...] | None) -> int:
+    """The tokens of system prompt and tools, 40 for each tool besides its texts."""
     texts = [system or "", *(f"{tool.name} {tool.description} {value_text(tool.schema)}" for tool in tools or ())]
     return sum(provider_tokens(text) for text in texts) + 40 * len(tools or ())

@@ -217,17 +217,14 @@ def _small_window() -> Session:
     refused = f"[The server refused the request: {recorder.context:,} tokens do not fit into its context of 8,000.]"
     recorder.add(Event(role=Role.USER, parts=(TextPart(refused),), meta=True))
     _fall_back(recorder)
-    recorder.act("I'll only count the answers by status code this time.", _status_codes())
+    counts = "    219 200\n     61 304\n     58 502\n     49 404\n     47 201"
+    command = "cut -d' ' -f9 /var/log/web/access.log | sort | uniq -c | sort -rn"
+    recorder.act("I'll only count the answers by status code this time.", ("run_command", {"command": command}, counts))
     recorder.answer("Uploads fail with 502 from one address range; the log itself was too large for me to read whole.")
     recorder.user("Block that range for an hour.")
     recorder.act("", ("run_command", {"command": "fw deny 10.4.0.0/16 --for 1h"}, "rule 17 added, expires in 3600 s"))
     recorder.answer("Done, the rule removes itself in an hour.")
     return recorder.session(title="Small window: 40,000 characters into 8k", window=8_000)
-
-
-def _status_codes() -> Tool:
-    counts = "    219 200\n     61 304\n     58 502\n     49 404\n     47 201"
-    return "run_command", {"command": "cut -d' ' -f9 /var/log/web/access.log | sort | uniq -c | sort -rn"}, counts
 
 
 def _fall_back(recorder: SimulationRecorder) -> None:

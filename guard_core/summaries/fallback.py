@@ -66,6 +66,7 @@ def texts(event: Event) -> list[str]:
 
 
 def _line(role: str, text: str, excerpt: int) -> bytes:
+    """A line whose text is cut after so many bytes, perhaps within a character."""
     data = _encode(text)
     return _encode(f"{role}: ") + data[:excerpt] + (b"..." if len(data) > excerpt else b"") + b"\n"
 

@@ -172,6 +172,7 @@ def judged(
 
 
 def _merged(group: Sequence[GridCell]) -> GridCell:
+    """The cells of several sessions under the same settings as one."""
     windows = tuple(size for cell in group for size in cell.windows)
     return GridCell(group[0].values, windows, tuple(figures for cell in group for figures in cell.figures))
 
@@ -282,10 +283,11 @@ def _evidence(
 ) -> str:
     chosen = cells[best]
     sessions = "" if len(steps) == 1 else f" of {counted(len(steps), 'session')}"
+    fullest, window = chosen.figures[chosen.fullest], chosen.windows[chosen.fullest]
     text = (
         f"{words(chosen.values)}: {counted(chosen.overflow_steps, 'overflow')} in {counted(sum(steps), 'step')}"
         f"{sessions}, {counted(chosen.compactions, 'compaction')}, {chosen.tokens_sent:,} prompt tokens, "
-        f"{_largest(chosen)}"
+        f"largest request {fullest.peak:,} of {window:,} tokens"
         f"{'' if chosen.cost is None else ', ' + dollars(chosen.cost)}{by.words(chosen)}"
     )
     overflowing = [cell for cell in cells if cell.overflow_steps]
@@ -361,11 +363,6 @@ def _uncounted(cell: GridCell, disproved: Sequence[bool]) -> str:
         return f"; no size counts as an overflow, as a prompt larger than the window of {cell.window:,} was answered"
     some = f"{sum(disproved):,} of {counted(len(disproved), 'session')}"
     return f"; in {some} no size counts as an overflow, as a prompt larger than the window was answered"
-
-
-def _largest(cell: GridCell) -> str:
-    at = cell.fullest
-    return f"largest request {cell.figures[at].peak:,} of {cell.windows[at]:,} tokens"
 
 
 def _next(cells: Sequence[GridCell], ranks: Sequence[Rank], best: int, by: Measure) -> str:

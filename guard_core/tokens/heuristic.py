@@ -95,17 +95,14 @@ def _json(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_json, value)) + "]"
     if isinstance(value, float) or (isinstance(value, int) and abs(value) > EXACT_INTEGERS):
-        return _json_number(float(value))
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"{number} is not JSON")
+        return _written(number, JSON_PLAIN_EXPONENTS, digits_of_exponent=1)
     text = json.dumps(value, ensure_ascii=False)
     for character, escape in _GO_ESCAPES:
         text = text.replace(character, escape)
     return text
-
-
-def _json_number(value: float) -> str:
-    if not math.isfinite(value):
-        raise ValueError(f"{value} is not JSON")
-    return _written(value, JSON_PLAIN_EXPONENTS, digits_of_exponent=1)
 
 
 EXACT_INTEGERS = 2**53  # up to here a float64 is every integer
@@ -168,6 +165,7 @@ def _shortest(value: float) -> tuple[str, int]:
 
 
 def _plain(digits: str, exponent: int) -> str:
+    """A number written without an exponent; `exponent` is that of its first digit."""
     if exponent < 0:
         return "0." + "0" * (-exponent - 1) + digits
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")

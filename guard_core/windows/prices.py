@@ -91,6 +91,7 @@ def rates_of(model: str, timestamp: float | None = None) -> Rates | None:
 
 
 def _rates(row: PriceRow, prices: ModelPrice) -> Rates | None:
+    """What is read from the cache or written to it costs as much as the rest where it has no price of its own."""
     plain, output = _steps(prices, "input_mtok"), _steps(prices, "output_mtok")
     if plain is None or output is None:
         return None
