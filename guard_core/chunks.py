@@ -160,6 +160,7 @@ class GrowingLedger:
         return {"events": self._counter.count, "calls": begin["calls"] + calls, "bases": begin["bases"] + bases}
 
     def _chunks_of(self, kind: str, skip: int) -> list[Chunk]:
+        """The chunks of a kind from its first new one on, without those of a number below `skip`."""
         size, first = self._sizes[kind], self._first[kind]
         skip = max(0, skip - first)
         count = self._rows[kind] - first * size

@@ -48,6 +48,7 @@ def typed_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _typed(parts: Iterable[Part]) -> Iterable[Part]:
+    """The parts without what the agent put around their texts; a text of which nothing was typed is left out."""
     for part in parts:
         if not isinstance(part, TextPart) or (text := typed_text(part.text)) == part.text:
             yield part

@@ -28,10 +28,9 @@ def _title(text: str) -> str:
     while (wrapped := _WRAPPED.match(text)) is not None:
         text = text[wrapped.end() :]
     words = " ".join(text.split())
-    return words if len(words) <= TITLE_CHARS else f"{_cut(words[:TITLE_CHARS])}…"
-
-
-def _cut(words: str) -> str:
-    """Without the word that does not end here; a very long one is cut, as a language without blanks is."""
-    whole = words.rpartition(" ")[0]
-    return whole if len(whole) >= LEAST_KEPT else words[:-1].rstrip()
+    if len(words) <= TITLE_CHARS:
+        return words
+    # The word that does not end here goes; a very long one is cut, as a language without blanks is.
+    beginning = words[:TITLE_CHARS]
+    whole = beginning.rpartition(" ")[0]
+    return f"{whole if len(whole) >= LEAST_KEPT else beginning[:-1].rstrip()}…"
