@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     session = cli.load(args.file, args.session)
-    facts = Facts.of(session, cli.window_of(session, args.window))
+    facts = Facts.of(session, cli.window_of(session, args.window), looks_up=False)
     rules = stated_in(session.events, facts.ledger)
     summarizer = get_summarizer(args.summary, facts.ledger)
     chosen = candidates(all_profiles=args.profiles, rule=facts.explanation.rule)

@@ -45,7 +45,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.policy is not None:
         cli.make_policy(args)  # what is wrong with the settings is said before a long file is read
     session = cli.load(args.file, args.session)
-    facts = Facts.of(session, cli.window_of(session, args.window))
+    facts = Facts.of(session, cli.window_of(session, args.window), looks_up=False)
     count = facts.ledger.step_count
     if not count:
         raise GuardError("the session has no model call, so nothing was sent")

@@ -50,7 +50,9 @@ def _run(args: argparse.Namespace) -> int:
     if args.find is not None and not normalised(args.find):
         raise GuardError("--find needs a text of at least one character")
     sessions = cli.chosen(recording.sessions, args.session)
-    followed = [(Facts.of(session, cli.window_of(session, args.window)), session) for session in sessions]
+    followed = [
+        (Facts.of(session, cli.window_of(session, args.window), looks_up=False), session) for session in sessions
+    ]
     traced = [_lanes(session, facts, args) for facts, session in followed]
     reports = [_report(*pair, lanes, args) for pair, lanes in zip(followed, traced, strict=True)]
     if args.json:

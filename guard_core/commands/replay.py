@@ -36,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
     cli.make_policy(args)  # what is wrong with the settings is said before a long file is read
     session = cli.load(args.file, args.session)
     window = cli.window_of(session, args.window)
-    facts = Facts.of(session, window)
+    facts = Facts.of(session, window, looks_up=False)
     policy = cli.make_policy(args, facts)
     summarizer = get_summarizer(args.summary, facts.ledger)
     trace = replay(facts.ledger, policy, window=window.value, usage=facts.usage, summarizer=summarizer)

@@ -156,7 +156,7 @@ def _axes(texts: list[str], policy: str, profile: str) -> dict[str, tuple[Any, .
 
 def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Namespace, by: Measure) -> list[GridCell]:
     window = cli.window_of(session, args.window)
-    facts = Facts.of(session, window)
+    facts = Facts.of(session, window, looks_up=False)
     return session_cells(
         facts.ledger,
         grid(axes),

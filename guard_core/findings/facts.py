@@ -89,10 +89,11 @@ class Facts:
     explained: Explanation | None = None
 
     @classmethod
-    def of(cls, session: Session, window: WindowJudgement | None = None) -> Facts:
-        """The facts of a session whose texts are in memory."""
+    def of(cls, session: Session, window: WindowJudgement | None = None, *, looks_up: bool = True) -> Facts:
+        """The facts of a session whose texts are in memory. `looks_up`: also where the words of its users' requests
+        are, which takes longer than all else and which findings alone ask for."""
         ledger = Ledger.of(session)
-        words = request_words(session, ledger, lambda: session.events)
+        words = request_words(session, ledger, lambda: session.events) if looks_up else None
         return cls(session, ledger, attribute(ledger), window or judge_session(session), words)
 
     @cached_property

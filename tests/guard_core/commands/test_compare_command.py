@@ -51,6 +51,13 @@ def test_what_the_figures_rest_on_is_said(text):
     assert f"recording: the provider reported {sum(PROMPTS[:-1]):,} tokens read from the cache; $" in text
 
 
+@pytest.mark.parametrize("command", ["compare", "context", "facts", "replay", "sweep"])
+def test_the_words_of_requests_are_not_looked_for_where_no_finding_is_made(command, recording, monkeypatch, capsys):
+    monkeypatch.setattr("guard_core.findings.facts.request_words", None)
+    assert main([command, recording]) == 0
+    assert capsys.readouterr().out
+
+
 def test_json_has_the_same_rows_with_money_in_millionths(recording, capsys):
     document = json.loads(printed(capsys, recording, "--json"))
     recorded, never = document["rows"][:2]
