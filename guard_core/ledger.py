@@ -393,6 +393,16 @@ class Ledger:
         """Find whether many events are changed by forms of their own at once, as `look_up`."""
         self.look_up(spans, "changed", Ledger.changed_by)
 
+    def know_changed(self, spans: Iterable[Span]) -> None:
+        """Take it as known that each of some events is changed by its form (`changes_one`): who made the form of what
+        the event holds need not ask."""
+        for span in spans:
+            if span.form not in self._with_columns:
+                place = span.start, span.form
+                self._numbers[place] = {**self._numbers.get(place, {}), "changed": 1}
+        if len(self._numbers) > MOST_REWRITES:
+            self._numbers.clear()
+
     def span(self, start: int, stop: int, form: str = "") -> Span:
         """Events in a form, which is named only where it changes one of them: equal requests are equal views."""
         if form and (alone := self.changes_one(start, stop, form)) is not None:

@@ -23,6 +23,7 @@ from guard_core.estimation.sharing import ASSUMED as ASSUMED_RATIO
 from guard_core.estimation.sharing import SESSION, USUAL
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.trace import Head
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
 from guard_core.views import Inserted, Segment, Span, Synthetic, View, event_count, followed
@@ -96,6 +97,14 @@ def growing_counts(usage: Usage, requests: GrowingRequests, heuristics: Ints) ->
     return counted
 
 
+def staged_counts(usage: Usage, start: int, heads: Sequence[Head], places: Ints, heuristics: Ints) -> CountedRun | None:
+    """The counts of the steps from `start` on, of which each sends the head of its place and the log behind it; None
+    where they cannot be had at once."""
+    staged = getattr(usage, "staged", None)
+    counted: CountedRun | None = staged(start, heads, places, heuristics) if staged is not None else None
+    return counted
+
+
 @dataclass(frozen=True)
 class RatioUsage:
     """A simulated provider: prompt tokens = trunc(heuristic x ratio), reported from a given step on.
@@ -124,6 +133,10 @@ class RatioUsage:
         tokens = (heuristics * self.ratio).astype(np.int64)
         reported = requests.steps >= self.reported_from
         return CountedRun(tokens, reported, np.full(len(tokens), MODELLED, dtype=np.int64))
+
+    def staged(self, start: int, heads: Sequence[Head], places: Ints, heuristics: Ints) -> CountedRun:
+        """As `staged_counts`."""
+        return self.run(start, start + len(places), (), 0, heuristics)
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
         return ()
@@ -216,6 +229,19 @@ class AttributedUsage:
         modelled = self.attribution.overhead + cut + sums.tokens + tokens + tail
         source = np.full(len(steps), self._source, dtype=np.int64)
         return CountedRun(np.maximum(modelled, 0), recorded > 0, source)
+
+    def staged(self, start: int, heads: Sequence[Head], places: Ints, heuristics: Ints) -> CountedRun | None:
+        """As `staged_counts`, for requests that have all of the log, and differ from it by their forms alone."""
+        saved, formed = np.zeros((2, len(heads)), dtype=np.int64)
+        self.ledger.look_up(_alone_in_forms(heads[-1].view), "fewer bytes", _fewer_bytes)
+        for place, (view, kept_from, form) in enumerate(heads):
+            if form or self._plain.of(view) != ((Span(0, kept_from),) if kept_from else ()):
+                return None
+            sums = self._sums(view)
+            saved[place], formed[place] = sums.saved, sums.formed
+        plain = self.run(start, start + len(places), (), 0, heuristics)
+        source = np.where(formed[places] > 0, self._source, plain.source)
+        return CountedRun(np.maximum(plain.tokens - saved[places], 0), plain.reported, source)
 
     @cached_property
     def _knows_views(self) -> bool:
@@ -523,6 +549,11 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
             "usual size of reasoning are assumed, and no forecast error shows how far off that is"
         )
     return tuple(notes)
+
+
+def _alone_in_forms(view: View) -> Iterator[Span]:
+    """The events of a view that are alone in a form."""
+    return (item for item in view if isinstance(item, Span) and item.form and item.stop - item.start == 1)
 
 
 def _fewer_bytes(ledger: Ledger, form: str) -> Ints:

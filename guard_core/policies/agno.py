@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from guard_core.costs import CALL, HAS_RESULT, RESULT, TEXT, text_sizes
 from guard_core.errors import SummaryFailed
 from guard_core.events import Part, ToolResultPart, value_text
-from guard_core.forms import Removed, brings_form
+from guard_core.forms import Form, Removed, brings_form
 from guard_core.forms.base import MOST_KNOWN, LogColumns, PartColumns
 from guard_core.forms.edits import Edit
 from guard_core.ledger import Ints, Ledger
@@ -65,15 +65,37 @@ class Compressed(Edit, frozen=True):
         """The text, or a note of its size."""
         return _written(self.size, self.text)
 
+    @property
+    def written_sizes(self) -> dict[str, Any]:
+        """The columns of what was written, without the tool's name; a number for all parts, or one for each."""
+        return _sizes_of(self.size, self.text)
+
+    @classmethod
+    def of_each(cls, forms: Sequence[Compressed]) -> Form | None:
+        if not forms or any(form.which for form in forms):
+            return None
+        sizes = [form.written_sizes for form in forms]
+        return EachCompressed(columns={name: np.array([each[name] for each in sizes]) for name in sizes[0]})
+
     def differs(self, ledger: LogColumns, old: PartColumns, new: PartColumns) -> NDArray[np.bool_]:
         return self.chosen(old)  # an answer may be as long as the result
 
     def sizes(self, parts: PartColumns) -> dict[str, Any]:
-        sizes = _sizes_of(self.size, self.text)
+        sizes = self.written_sizes
         return {**sizes, "heuristic": parts["name_chars"] // 4 + sizes["heuristic"]}
 
     def part(self, part: ToolResultPart) -> Part:
         return msgspec.structs.replace(part, content=self.written)
+
+
+class EachCompressed(Compressed, frozen=True):
+    """`Compressed` with other answers from part to part."""
+
+    columns: dict[str, Any] = {}
+
+    @property
+    def written_sizes(self) -> dict[str, Any]:
+        return self.columns
 
 
 def _written(size: int, text: str | None) -> str:
@@ -246,15 +268,17 @@ class CompressToolResults(StagedPolicy):
         results = _results(ledger, state, at)
         first = results[0].event if results else at
         before, rest = parted_at(view, first)
-        messages = messages_of(rest)
+        messages, changed = messages_of(rest), set[int]()
         for result in results:
             form, state, call = self._answer(asked, step, state, result)
             calls.append(call)
             if form:
                 place = result.event - first
                 messages[place] = messages[place].joined(form)
+                changed.add(place)
             else:
                 left.append(result.row)
+        ledger.know_changed(messages[place].as_span() for place in changed)
         after = view_of(ledger, messages, before)
         return after, msgspec.structs.replace(state, asked=at, left=tuple(left)), calls
 

@@ -91,6 +91,10 @@ ENDS = [
         ),
     ),
     ("texts", (CutToEnds(what="text", head=1, marker="."), CutToEnds(what="text", tail=2), CutToEnds(head=3, tail=3))),
+    (
+        "answers",
+        tuple(map(get_form, ('compressed:{"size":70}', 'compressed:{"text":"kürzer"}', 'compressed:{"size":9}'))),
+    ),
     ("parts", (CutToEnds(which=(0,), head=3, marker="."), CutToEnds(which=(0,), head=4, marker="."))),
     (
         "kinds",
@@ -106,6 +110,17 @@ def test_events_in_forms_of_their_own_cost_together_what_each_costs(forms):
     together.look_up_changes(spans)
     assert Heuristic.of(together).segments(spans) == [Heuristic.of(single).segment(span) for span in spans]
     assert [together.span(*key(span)) for span in spans] == [single.span(*key(span)) for span in spans]
+
+
+def test_what_is_known_to_be_changed_is_not_looked_up_and_costs_the_same(monkeypatch):
+    known, single = ledger(), ledger()
+    spans = [Span(event, event + 1, f'compressed:{{"size":{70 + event}}}') for event in (3, 5, 7)]
+    assert [single.span(*key(span)) for span in spans] == spans
+    known.know_changed(spans)
+    with monkeypatch.context() as without:
+        without.setattr(Ledger, "alone", None)
+        assert [known.span(*key(span)) for span in spans] == spans
+    assert [COSTS.segment(known, span) for span in spans] == [COSTS.segment(single, span) for span in spans]
 
 
 def key(span: Span) -> tuple[int, int, str]:

@@ -36,6 +36,10 @@ class ListMessage(NamedTuple):
         """The message in one more form."""
         return self._replace(form=f"{self.form}+{form}" if self.form else form)
 
+    def as_span(self) -> Span:
+        """The event alone, in its form."""
+        return Span(self.event, self.event + 1, self.form)
+
 
 def messages_of(view: View) -> list[ListMessage]:
     """A view as a list with one entry for each message."""
@@ -213,6 +217,11 @@ class MessageCosts:
             return prefix.item(stop) - prefix.item(start)
         assert isinstance(segment, Synthetic)
         return self.inserted(segment)
+
+    def look_up(self, ledger: Ledger, spans: Iterable[Span]) -> None:
+        """Find what many events cost in forms of their own at once (`Ledger.look_up`)."""
+        if self.is_local:
+            ledger.look_up(spans, self.key, self._in_form)
 
     def _in_form(self, ledger: Ledger, form: str) -> Ints:
         """The costs of a ledger's events in a form."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import CountedRun, counts_of
+from guard_core.estimation.usage import CountedRun, counts_of, staged_counts
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import ProviderCounts
@@ -188,6 +188,7 @@ class StagedPolicy(ListPolicy):
                 rows.append(row)
                 more.append(self.more_than_log(ledger, act.head, act.state, asked.run.window))
             place += 1
+        self._look_up(ledger, heads[-1].view)
         stages = Stages(
             heads,
             np.array(rows, dtype=np.int64),
@@ -204,6 +205,13 @@ class StagedPolicy(ListPolicy):
                 compared_at_acts=np.array(more[:-1], dtype=np.int64) + prefix[asked.looks[stages.rows]],
             )
         return walked._replace(noted=self.noted_of(asked, heads, states, walked.before))
+
+    def _look_up(self, ledger: Ledger, view: View) -> None:
+        """Find at once what events cost that a view has in forms of their own: most are in the views before it, too."""
+        spans = [item for item in view if isinstance(item, Span) and item.form and item.stop - item.start == 1]
+        if spans:
+            self.costs().look_up(ledger, spans)
+            self.estimator(ledger).segments(spans)
 
     @property
     def _is_after_turns(self) -> bool:
@@ -303,6 +311,9 @@ class StagedPolicy(ListPolicy):
         views = sent_views(asked.ledger, heads, after, asked.at[:size])
         if views is not None:
             return counts_of(asked.run.usage, np.arange(asked.start, asked.start + size), views, sent)
+        counted = staged_counts(asked.run.usage, asked.start, heads, after, sent)
+        if counted is not None:
+            return counted
         runs = []
         for first, last in pairwise([0, *(np.flatnonzero(np.diff(after)) + 1).tolist(), size]):
             head, place = heads[int(after[first])], slice(asked.start + first, asked.start + last)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from guard_core.costs import HAS_RESULT
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.usage import AttributedUsage, RatioUsage, normal, usage_for
 from guard_core.ledger import Ledger
@@ -12,7 +13,7 @@ from guard_core.policies import get_policy
 from guard_core.recordings import read
 from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.trace import PROMPT_SOURCES
+from guard_core.trace import PROMPT_SOURCES, Head
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Inserted, Span, Synthetic, View
 from tests.builders import bundled, image, model, session, user
@@ -43,6 +44,31 @@ def test_a_run_equals_its_single_steps(name, head, kept_from):
     for step in range(len(at)):
         one = usage.one(step, (*head, Span(kept_from, int(at[step]))), 0)
         assert (run.tokens[step], run.reported[step], run.source[step]) == one
+
+
+FORM = 'replaced:{"text":"[cleared]"}'
+
+
+@pytest.mark.parametrize("name", ["healthy", "small-window", "unpersisted-loop", "long-coding"])
+def test_requests_that_differ_from_the_log_by_their_forms_are_counted_at_once(name):
+    usage = attributed(bundled(name))
+    at = usage.ledger.steps["at"]
+    heads = [Head((), 0)]
+    for event in np.flatnonzero(usage.ledger.events["flags"] & HAS_RESULT).tolist()[:3]:
+        _, kept_from, _ = heads[-1]
+        heads.append(Head((*heads[-1].view, Span(kept_from, event), Span(event, event + 1, FORM)), event + 1))
+    places = np.searchsorted([head.kept_from for head in heads[1:]], at, side="right")
+    staged = usage.staged(0, heads, places, at)
+    assert len(set(places.tolist())) == 4
+    for step, place in enumerate(places.tolist()):
+        one = usage.one(step, heads[place].at(usage.ledger, int(at[step])), 0)
+        assert (staged.tokens[step], staged.reported[step], staged.source[step]) == one
+
+
+@pytest.mark.parametrize("view", [(Synthetic("summary", 9), Span(0, 4)), (Span(0, 2), Span(3, 4)), (Span(0, 3, FORM),)])
+def test_requests_that_are_not_the_log_in_forms_are_not_counted_so(view):
+    usage = attributed(bundled("healthy"))
+    assert usage.staged(0, [Head(view, 4)], np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)) is None
 
 
 def test_a_run_over_the_recorded_view_is_the_recording():
