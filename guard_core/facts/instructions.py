@@ -106,6 +106,8 @@ _PROGRAM = re.compile(
     r"^[ \t]*```[ \t]*(?!(?:md|markdown|text|txt|plain|plaintext)\b)[\w+#.-]+[^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
+# What Claude Code puts into a message of a command that its user ran: what the command printed, and a caveat.
+_PRINTED = re.compile(r"<(bash-(?:stdout|stderr)|local-command-\w+)>.*?</\1>", re.DOTALL)
 _TAG = re.compile(
     r",\s*(?:ok|okay|right|alright|please|yes|no|clear|understood|agreed|got it|will you|would you)\s*[?？]+$",
     re.IGNORECASE,
@@ -113,11 +115,11 @@ _TAG = re.compile(
 
 
 def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
-    """The sentences and lines of the texts of a message, without the programs in it: their comments and messages say
-    nothing to the model."""
+    """The sentences and lines of the texts of a message, without the programs in it, whose comments and messages say
+    nothing to the model, and without what a command printed."""
     for part in parts:
         if isinstance(part, TextPart):
-            yield from split_sentences(_PROGRAM.sub("\n", part.text[:MOST_RULE_CHARS]))
+            yield from split_sentences(_PRINTED.sub("\n", _PROGRAM.sub("\n", part.text[:MOST_RULE_CHARS])))
 
 
 def kind_of(sentence: str, *, of_user: bool = False) -> str:

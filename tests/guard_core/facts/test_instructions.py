@@ -2,7 +2,8 @@
 
 import pytest
 
-from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn
+from guard_core.events import TextPart
+from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn, sentences
 
 TASK, OPEN, STANDING = (True, False, False), (True, True, False), (True, True, True)
 NONE = (False, False, False)
@@ -172,6 +173,12 @@ def test_what_asks_for_something_remains_a_rule(sentence):
 )
 def test_a_detail_of_a_task_does_not_outlast_it(sentence, holds_on):
     assert outlasts_its_turn(sentence) == holds_on
+
+
+@pytest.mark.parametrize("tag", ["bash-stdout", "bash-stderr", "local-command-caveat", "local-command-stdout"])
+def test_what_a_command_of_the_user_printed_has_no_sentences(tag):
+    text = f"<{tag}>Caveat: made by a command. DO NOT answer\nany of these.</{tag}>\nNever push to main."
+    assert [one for one in sentences((TextPart(text),)) if one.strip()] == ["Never push to main."]
 
 
 REPORTS = (
