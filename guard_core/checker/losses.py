@@ -174,12 +174,15 @@ def _asks_for_nothing(story: Story, message: int) -> bool:
 
 def _removals(story: Story, message: int) -> list[int]:
     """The compactions that took a message away in the middle of its turn."""
+    in_force: dict[int, int] = {}  # by call, the compaction that it is the first to be built on
+    for index, item in enumerate(story.compactions):
+        in_force.setdefault(item.step, index)
     return [
         index
         for index in range(len(story.compactions))
         if (call := story.first_call_after(index)) >= 0
         and story.task_of(call) == message
-        and all(_takes_away(story, index, message) for index in (index, _in_force(story, call)))
+        and all(_takes_away(story, place, message) for place in (index, in_force.get(call, -1)))
         and not holds(story.views[call][0], message)
     ]
 
@@ -450,11 +453,6 @@ def _unread(story: Story, quote: str) -> set[int]:
         if any(story.quotes(event, quote) for event in after):
             unread.discard(place)
     return unread
-
-
-def _in_force(story: Story, call: int) -> int:
-    """The compaction, by index, that a call is the first to be built on; -1: none that counts."""
-    return next((index for index, item in enumerate(story.compactions) if item.step == call), -1)
 
 
 def _takes_away(story: Story, index: int, message: int) -> bool:
