@@ -157,7 +157,8 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             continue
         places, text = quoted_in[message, FIRST_WORDS], words[message]
         if len(places) <= MOST_PLACES:
-            in_turn = _compactions_of_turn(session, ledger, tasks == message, message)
+            last = int(ledger.steps["at"][tasks == message].max(initial=-1))
+            in_turn = {place for place, item in enumerate(session.compactions) if message < item.at <= last}
             request = _words_of(session, message, begun[message], text, tuple(places), in_turn)
             requests.append(msgspec.structs.replace(request, rules=own, continued_by=later, parts=asked))
     return tuple(sorted(requests, key=lambda item: item.message))
@@ -527,12 +528,6 @@ def _repeating(session: Session, quoting: Sequence[int], passages: Sequence[str]
             repeats = (one for one in longest_first if any(asserts(text, readings(one)) for text in texts))
             repeated += [(place, one) for one in islice(repeats, 1)]
     return tuple(repeated)
-
-
-def _compactions_of_turn(session: Session, ledger: Ledger, in_turn: NDArray[np.bool_], message: int) -> set[int]:
-    """The compactions behind a request, up to the last call of its turn. `in_turn`: which steps are of it."""
-    last = int(ledger.steps["at"][in_turn].max(initial=-1))
-    return {place for place, item in enumerate(session.compactions) if message < item.at <= last}
 
 
 def _restating(session: Session, places: Iterable[int], text: str) -> tuple[int, ...]:

@@ -220,6 +220,8 @@ class Acting:
         return estimate(self.compactor.estimates, self.view)
 
     def _is_blocked(self) -> bool:
+        """Are no more passes made for now: after two strikes, or while the summariser rests after a failure; under the
+        seed profile never."""
         strikes = max(self.state.ineffective, self.state.fallbacks)
         blocked = strikes >= triggers.MOST_STRIKES or self.compactor.is_cooling(self.state)
         return blocked and not self.settings.is_seed
