@@ -105,7 +105,9 @@ def read_source(source: ByteSource) -> Recording:
     try:
         recording = format_.read(source)
     except UNFORESEEN as error:
-        raise DamagedRecording(f"cannot be read as {format_.label}: {_words(error)}") from error
+        kind, text = type(error).__name__, ascii(str(error)[:80])[1:-1]
+        words = f"{kind} {text}" if text else kind
+        raise DamagedRecording(f"cannot be read as {format_.label}: {words}") from error
     _note_unread(source, recording)
     if len(recording.sessions) > source.limits.sessions:
         raise LimitExceeded(f"a file with {len(recording.sessions)} sessions (limit {source.limits.sessions})")
@@ -137,9 +139,3 @@ def _calls(session: Session) -> Iterator[ModelCall]:
     """Every call of a model that was read: of the conversation, beside it, and of its compactions."""
     yield from (*session.calls, *session.side_calls)
     yield from (item.summariser for item in session.compactions if item.summariser is not None)
-
-
-def _words(error: BaseException) -> str:
-    kind = type(error).__name__
-    text = ascii(str(error)[:80])[1:-1]
-    return f"{kind} {text}" if text else kind

@@ -27,9 +27,14 @@ UNFORESEEN = (TypeError, ValueError, KeyError, IndexError, AttributeError, Overf
 
 def detect(source: ByteSource) -> RecordingFormat:
     """The first format that recognises the content. Raises UnknownFormat with what was seen, or DamagedRecording."""
-    _refuse_other_agents(source)
+    agent = ""
+    with suppress(RecordingError, *UNFORESEEN):  # the format that would read it reports the damage
+        agent = other_agents.agent_of(source)
+    if agent:
+        raise UnknownFormat(f"this was written by {agent}, whose sessions cannot be imported yet")
     first, then = _first_match, _behind_damaged_head
-    if _is_value_behind_damage(source):  # its one good line looks like a record of a log
+    heads = source.head_lines(2) if source.shape is SourceShape.LINES else []
+    if len(heads) == 1 and heads[0].number > 1:  # a value behind damage, whose one good line looks like one of a log
         first, then = then, first
     if format_ := first(source) or then(source):
         return format_
@@ -37,14 +42,6 @@ def detect(source: ByteSource) -> RecordingFormat:
         _check_value(source)
     _check_single_line(source)
     raise _unknown(source)
-
-
-def _refuse_other_agents(source: ByteSource) -> None:
-    agent = ""
-    with suppress(RecordingError, *UNFORESEEN):  # the format that would read it reports the damage
-        agent = other_agents.agent_of(source)
-    if agent:
-        raise UnknownFormat(f"this was written by {agent}, whose sessions cannot be imported yet")
 
 
 def _first_match(source: ByteSource) -> RecordingFormat | None:
@@ -82,11 +79,6 @@ def _damaged_head(source: ByteSource) -> tuple[int, strict_json.JsonProblem | No
     except strict_json.JsonProblem as problem:
         return len(line + newline), problem if newline else None
     return 0, None
-
-
-def _is_value_behind_damage(source: ByteSource) -> bool:
-    heads = source.head_lines(2) if source.shape is SourceShape.LINES else []
-    return len(heads) == 1 and heads[0].number > 1
 
 
 def _check_value(source: ByteSource) -> None:
@@ -161,7 +153,11 @@ def _seen(source: ByteSource) -> str:
         case SourceShape.EMPTY:
             return "an empty file"
         case SourceShape.SQLITE:
-            return _database(source)
+            names = sqlite_source.tables(source)
+            content = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
+            missing = sqlite_source.is_wal_missing(source)
+            rest = " and without its -wal file, which may hold the rest" if missing else ""
+            return f"a SQLite database with {content}{rest}"
         case SourceShape.ZIP:
             if source.is_folder:
                 return "a folder without a session that is kept in several files (name a file in it)"
@@ -181,13 +177,6 @@ def _value(source: ByteSource) -> str:
     if not isinstance(value, list):
         return "a single JSON value"
     return f"a JSON array of {sum(1 for _ in source.elements(allow_nan=True))} items"
-
-
-def _database(source: ByteSource) -> str:
-    names = sqlite_source.tables(source)
-    content = f"the tables {_keys(dict.fromkeys(names))}" if names else "no table that can be read"
-    missing = sqlite_source.is_wal_missing(source)
-    return f"a SQLite database with {content}{' and without its -wal file, which may hold the rest' if missing else ''}"
 
 
 def _keys(value: dict[str, object]) -> str:

@@ -33,17 +33,12 @@ def agent_of(source: ByteSource) -> str:
         return ""
     value = source.json_head(allow_nan=True)
     values = value[:_LOOKED_AT] if isinstance(value, list) else [value]
-    if agent := _of_all(_VALUES, values):
+    heads = list(fields.objects(values))
+    whole = bool(heads) and len(heads) == len(values)
+    if agent := next((name for name, is_its in _VALUES.items() if whole and all(map(is_its, heads))), ""):
         return agent
     messages = fields.items(value, "messages") if isinstance(value, dict) else value
     return _first(_LINES, messages[:_LOOKED_AT] if isinstance(messages, list) and messages else [value])
-
-
-def _of_all(agents: dict[str, Callable[[JSON], bool]], values: list[Any]) -> str:
-    """The agent whose values these all are."""
-    heads = list(fields.objects(values))
-    whole = bool(heads) and len(heads) == len(values)
-    return next((name for name, is_its in agents.items() if whole and all(map(is_its, heads))), "")
 
 
 def _first(agents: dict[str, Callable[[JSON], bool]], records: list[Any]) -> str:
@@ -66,17 +61,15 @@ def _is_printed_by_qwen(record: JSON) -> bool:
     return "qwen_code_version" in record and fields.text(record, "type") == "system"
 
 
-def _is_amp_message(record: JSON) -> bool:
-    """A message numbered within its thread, or a tool's result under Amp's own spelling."""
+def _is_amp_line(record: JSON) -> bool:
+    """A message numbered within its thread, a tool's result under Amp's own spelling, or the first line of what a run
+    prints, else as Claude Code's: its sessions are threads."""
+    kinds = (fields.text(record, "type"), fields.text(record, "subtype"))
+    if kinds == ("system", "init") and fields.text(record, "session_id").startswith("T-"):
+        return True
     blocks = fields.objects(record.get("content"))
     own = any("toolUseID" in block for block in blocks) or "totalInputTokens" in fields.mapping(record, "usage")
     return own and "role" in record
-
-
-def _is_printed_by_amp(record: JSON) -> bool:
-    """The first line of what a run of Amp prints, else as Claude Code's: its sessions are threads."""
-    kinds = (fields.text(record, "type"), fields.text(record, "subtype"))
-    return kinds == ("system", "init") and fields.text(record, "session_id").startswith("T-")
 
 
 def _is_cursor_line(record: JSON) -> bool:
@@ -114,12 +107,9 @@ def _lists_langfuse_traces(value: JSON) -> bool:
     """Traces without their observations, as the API lists them: the ids of these are there at most."""
     listed = value.get("data") if isinstance(value.get("data"), list) else [value]
     heads = list(fields.objects(listed))[:_LOOKED_AT]
-    return bool(heads) and all(_is_langfuse_trace_alone(head) for head in heads)
-
-
-def _is_langfuse_trace_alone(value: JSON) -> bool:
-    has_observations = any(True for _ in fields.objects(value.get("observations")))
-    return "htmlPath" in value and "sessionId" in value and not has_observations
+    has_own_keys = all("htmlPath" in head and "sessionId" in head for head in heads)
+    observed = any(True for head in heads for _ in fields.objects(head.get("observations")))
+    return bool(heads) and has_own_keys and not observed
 
 
 def _is_mistral_conversation(value: JSON) -> bool:
@@ -172,7 +162,7 @@ def _of_requests(agent: str) -> str:
 _LINES: dict[str, Callable[[JSON], bool]] = {
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": _is_droid_line,
-    "Amp": lambda record: _is_amp_message(record) or _is_printed_by_amp(record),
+    "Amp": _is_amp_line,
     _of_requests("Cursor"): _is_cursor_line,
     "Google Antigravity": _is_antigravity_step,
     _of_requests("iFlow CLI"): _is_iflow_line,
