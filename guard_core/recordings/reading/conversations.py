@@ -97,7 +97,9 @@ def _follows(before: list[Thread], behind: Thread | None, request: Request) -> s
         if named is None
         else None
     )
-    spoken = several[0] if several and any(map(_is_headed_summary, request.messages[:1])) else None
+    # Headed so, it is a summary: a message to summarise something begins with another word.
+    is_headed = bool(several) and any(_HEADED.match(text_of(event.parts)) for event in request.messages[:1])
+    spoken = several[0] if is_headed else None
     for thread, note, others in (
         (named, MAY_CONTINUE, MAY_BE_CONTINUED),
         (repeated, MAY_REPEAT, MAY_BE_REPEATED),
@@ -240,7 +242,8 @@ def _may_go_on(thread: Thread, request: Request) -> bool:
     task, words = words_of(thread.events[0]), "".join(map(words_of, request.messages))
     if words[:SAME_FORM] == task[:SAME_FORM]:
         return words.startswith(task) and words != task
-    is_over = last.response is not None and not _calls_tools(thread.events[last.response])
+    answer = thread.events[last.response].parts if last.response is not None else None
+    is_over = answer is not None and not any(isinstance(part, ToolCallPart) for part in answer)
     return was_refused or not is_over or len(words) >= HANDED_OVER
 
 
@@ -258,21 +261,11 @@ def _comes_back(thread: Thread, requests: list[Request], keys: list[list[bytes]]
     return any(thread.extends(keys[later], requests[later].lost) for later in following)
 
 
-def _is_headed_summary(event: Event) -> bool:
-    """Is "summary" the first word of a message: one to summarise something begins with another."""
-    return _HEADED.match(text_of(event.parts)) is not None
-
-
 def _fills_window(call: ModelCall, letters: int) -> bool:
     """Was the prompt of a call a large share of its model's window, as an agent's that compacts soon."""
     window = context_window(call.model)
     tokens = call.prompt_tokens or letters // LETTERS_OF_TOKEN
     return tokens >= FULL_SHARE * (defaults.WINDOW if window is None else window.value)
-
-
-def _calls_tools(event: Event) -> bool:
-    """Does an answer call tools, so that the turn is not over."""
-    return any(isinstance(part, ToolCallPart) for part in event.parts)
 
 
 def _placed(call: ModelCall, main: Thread) -> ModelCall:

@@ -61,7 +61,10 @@ class FileBytes:
         opened = cls()
         try:
             opened._take(recording, limits)
-            opened._check_size(limits)
+            if opened.size > limits.request_bytes:
+                raise LimitExceeded(f"the file has {opened.size} bytes (limit {limits.request_bytes})")
+            if opened.size == 0:
+                raise DamagedRecording("the file is empty")
             if opened.head(len(GZIP_MAGIC)) == GZIP_MAGIC:
                 opened._inflate(limits)
             opened._refuse_other_kinds()
@@ -176,12 +179,6 @@ class FileBytes:
                 if size > limits.request_bytes:
                     raise LimitExceeded(f"the file has more than {limits.request_bytes} bytes")
                 out.write(block)
-
-    def _check_size(self, limits: Limits) -> None:
-        if self.size > limits.request_bytes:
-            raise LimitExceeded(f"the file has {self.size} bytes (limit {limits.request_bytes})")
-        if self.size == 0:
-            raise DamagedRecording("the file is empty")
 
     def _inflate(self, limits: Limits) -> None:
         target = self._temporary_file()

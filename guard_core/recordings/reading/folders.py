@@ -36,9 +36,10 @@ def session_folders(paths: Iterable[str]) -> dict[str, list[str]]:
     folders: dict[str, list[str]] = {}
     for path in sorted(every, key=lambda path: (path.count("/"), path)):  # an outer folder before those in it
         folder, _, name = path.rpartition("/")
+        inner = len(folder) + 1 if folder else 0  # where the path of a file within the folder begins
         for members, marker in _KINDS:
             if path not in held and folder not in folders and marker.fullmatch(name):
-                inside = [other for other in _below(every, folder) if members.fullmatch(_inner(other, folder))]
+                inside = [other for other in _below(every, folder) if members.fullmatch(other[inner:])]
                 if len(inside) > 1:
                     folders[folder] = inside
                     held.update(inside)
@@ -58,10 +59,6 @@ def _below(every: list[str], folder: str) -> list[str]:
     if not folder:
         return every
     return every[bisect_left(every, f"{folder}/") : bisect_left(every, f"{folder}0")]  # "0" comes next to "/"
-
-
-def _inner(path: str, folder: str) -> str:
-    return path[len(folder) + 1 :] if folder else path
 
 
 def pack(folder: Path, target: Path, limits: Limits, files: Iterable[Path] | None = None) -> None:

@@ -127,7 +127,8 @@ def look_at_responses(source: ByteSource) -> FirstLook:
 def _call(record: _Record, usage: Usage) -> _Call | None:
     """The call that a record is about; None where it has no tokens. A conversation is known by its first message."""
     record_fields = _record_fields(record)
-    if (piece := _piece(record_fields)) is not None:
+    holders = (record_fields, *(fields.mapping(record_fields, key) for key in ("chunk", "data", "event")))
+    if (piece := next((value for value in holders if streams.is_piece(value)), None)) is not None:
         return _call_of_piece(piece, usage)
     response = record_fields if "choices" in record_fields else log_records.response_of(record_fields)
     if set(response) <= {"input_tokens", "context_management"} and response:
@@ -150,12 +151,6 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
 def _bytes(message: msgspec.Raw | str) -> bytes:
     """A message as it is in the file."""
     return message.encode("utf-8", "surrogatepass") if isinstance(message, str) else bytes(message)
-
-
-def _piece(record_fields: JSON) -> JSON | None:
-    """The piece of a stream that a record is, or holds."""
-    places = (record_fields, *(fields.mapping(record_fields, key) for key in ("chunk", "data", "event")))
-    return next((value for value in places if streams.is_piece(value)), None)
 
 
 def _call_of_piece(piece: JSON, usage: Usage) -> _Call | None:

@@ -62,9 +62,11 @@ def request_of(record: JSON) -> JSON:
         return record
     if (inner := request_within(record, "messages")) is not None:
         return inner
-    if _is_chat(prompt := record.get("prompt", record.get("input"))):
-        return {**record, "messages": prompt}
-    return record
+    prompt = record.get("prompt", record.get("input"))
+    if not isinstance(prompt, list) or not prompt:
+        return record
+    is_chat = all(isinstance(item, dict) and "role" in item for item in prompt)
+    return {**record, "messages": prompt} if is_chat else record
 
 
 def request_within(record: JSON, key: str) -> JSON | None:
@@ -81,10 +83,6 @@ def _body(value: Any, key: str, depth: int) -> JSON | None:
         if (body := _body(value.get(name), key, depth + 1)) is not None:
             return body
     return value if isinstance(value.get(key), _SENT[key]) else None
-
-
-def _is_chat(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "role" in item for item in value)
 
 
 def response_of(record: JSON) -> JSON:

@@ -45,7 +45,9 @@ def tree(value: Any) -> tuple[Any, int]:
         items = [tree(item) for item in value]
         return [item for item, _ in items], sum(count for _, count in items)
     if isinstance(value, float):
-        return _number(value)
+        if not math.isfinite(value):
+            return None, 1
+        return (0.0, 1) if value == 0.0 and math.copysign(1.0, value) < 0 else (value, 0)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         return str(value), 1
     return value, 0
@@ -81,12 +83,6 @@ def timestamp(value: Any) -> float | None:
 def seconds(value: float) -> float | None:
     """A time that stores and pages can show (years 1970 to 9999), else None."""
     return value if math.isfinite(value) and 0 <= value <= LAST_SECOND else None
-
-
-def _number(value: float) -> tuple[float | None, int]:
-    if not math.isfinite(value):
-        return None, 1
-    return (0.0, 1) if value == 0.0 and math.copysign(1.0, value) < 0 else (value, 0)
 
 
 def _shown(value: Any) -> str:

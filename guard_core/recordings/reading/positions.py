@@ -22,10 +22,7 @@ def stream_position(stream: IO[bytes], offset: int) -> tuple[int, int]:
         offset -= len(block)
         last = block.rfind(b"\n")
         line += block.count(b"\n")
-        column = (column if last < 0 else 1) + _characters(block[last + 1 :])
+        rest = block[last + 1 :]
+        characters = len(rest) - len(rest.translate(None, _BEGINNINGS))  # that begin in it
+        column = (column if last < 0 else 1) + characters
     return line, column
-
-
-def _characters(raw: bytes) -> int:
-    """How many characters begin in a stretch of UTF-8."""
-    return len(raw) - len(raw.translate(None, _BEGINNINGS))

@@ -67,7 +67,10 @@ class Shelf:
         self._ends.append(self._written + len(self._waiting))
         place = len(self._ends) - 2
         if self._keeping:
-            self._keep(place, parts)
+            self._fresh[place] = parts
+            while self._ends[place + 1] - self._ends[self._oldest] > FRESH_BYTES:
+                del self._fresh[self._oldest]
+                self._oldest += 1
         if len(self._waiting) >= BUFFER_BYTES:
             self._flush()
         return place
@@ -76,13 +79,6 @@ class Shelf:
         """From now on records are asked for in order, if at all: hold none of them in memory."""
         self._keeping = False
         self._fresh.clear()
-
-    def _keep(self, place: int, parts: tuple[Part, ...]) -> None:
-        """Hold the newest records in memory too."""
-        self._fresh[place] = parts
-        while self._ends[place + 1] - self._ends[self._oldest] > FRESH_BYTES:
-            del self._fresh[self._oldest]
-            self._oldest += 1
 
     def get(self, place: int) -> tuple[Part, ...]:
         """The parts at a place."""

@@ -432,16 +432,12 @@ class ByteSource:
         if array is None:
             return None
         try:
-            self._note_mended(array.mended, array.more)
+            for reason, offset in array.mended:
+                self._mend(reason, *self._place_of(offset))
+            self.notes.mend(array.more)
         except DamagedRecording as error:
             return error, array.has_nan
         return array, array.has_nan
-
-    def _note_mended(self, mended: list[strict_json.Mended], more: int) -> None:
-        """Note characters that were replaced in a large array, as those of one value are noted."""
-        for reason, offset in mended:
-            self._mend(reason, *self._place_of(offset))
-        self.notes.mend(more)
 
     @property
     def _element_limits(self) -> Limits:

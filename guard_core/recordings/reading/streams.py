@@ -114,7 +114,10 @@ def _of_anthropic(pieces: list[JSON]) -> JSON:
                 _add_to_block(blocks.setdefault(str(piece.get("index")), {}), fields.mapping(piece, "delta"))
             case "message_delta":
                 usage |= {key: value for key, value in fields.mapping(piece, "usage").items() if value is not None}
-    content = [_closed(block) for block in blocks.values()]
+    content = []
+    for block in blocks.values():
+        written = block.pop("_json", "")
+        content.append(block | {"input": fields.arguments(written)} if written else block)
     usage = fields.mapping(response, "usage") | usage
     return response | {"type": "message", "role": "assistant", "content": content, "usage": usage}
 
@@ -129,11 +132,6 @@ def _add_to_block(block: JSON, delta: JSON) -> None:
     if key is not None:
         block.setdefault("type", "thinking" if key == "signature" else key)
         block[key] = fields.text(block, key) + fields.text(delta, key)
-
-
-def _closed(block: JSON) -> JSON:
-    written = block.pop("_json", "")
-    return block | {"input": fields.arguments(written)} if written else block
 
 
 # -- OpenAI's Responses

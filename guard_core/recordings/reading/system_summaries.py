@@ -18,8 +18,12 @@ def summary_behind(system: System, earlier: Iterable[System]) -> tuple[System, E
     none. Such a prompt may be missing: then the summary is all there is."""
     for known in earlier:
         rest = _behind(system or (), known or ())
-        if rest and (_is_summary(rest) or (known and _HEADED.match(rest))):
-            return known, Event(Role.SYSTEM, (TextPart(rest),))
+        if not rest:
+            continue
+        message = Event(Role.SYSTEM, (TextPart(rest),))
+        is_summary = begins_with_summary([message]) or may_begin_with_summary([message])
+        if is_summary or (known and _HEADED.match(rest)):
+            return known, message
     return None
 
 
@@ -39,8 +43,3 @@ def _behind(system: tuple[Part, ...], known: tuple[Part, ...]) -> str:
     if texts[: len(same)] != same or not texts[len(same)].startswith(last.rstrip()):
         return ""
     return "\n".join([texts[len(same)][len(last.rstrip()) :], *texts[len(begun) :]]).strip()
-
-
-def _is_summary(text: str) -> bool:
-    message = Event(Role.SYSTEM, (TextPart(text),))
-    return begins_with_summary([message]) or may_begin_with_summary([message])

@@ -115,7 +115,11 @@ class Thread:
             self.lost = request.lost if request.lost < UNKNOWN else 0
             self._begin(request, keys)
         if self.fails_again(request, keys):
-            self._failed_again(request)
+            if request.refusal:
+                self._refuse(request)
+            else:
+                self.failed_again += 1
+                self.side_calls.append(msgspec.structs.replace(request.call, at=self.calls[-1].at))
             return
         if request.declared is not None and (self._keys or request.declared.length is not None):
             self._compact(request, keys, request.declared)
@@ -272,13 +276,6 @@ class Thread:
         self._shorten(len(self.events) - dropped)
         return dropped > 0
 
-    def _failed_again(self, request: Request) -> None:
-        if request.refusal:
-            self._refuse(request)
-            return
-        self.failed_again += 1
-        self.side_calls.append(msgspec.structs.replace(request.call, at=self.calls[-1].at))
-
     def _refuse(self, request: Request) -> None:
         at = len(self.events)
         self.refused.append(at)
@@ -366,7 +363,10 @@ class Thread:
         items, tail = self._matched(request, keys)
         kind = declared.kind if declared else self._kind(items)
         edited = declared.edited if declared else ()
-        base, messages = _view(items, {} if kind.startswith("summary") else self._results(), frozenset(edited))
+        results: dict[str, int] = {}  # the events with the results of calls, by the ids of the calls
+        if not kind.startswith("summary"):
+            results = {name: index for index, event in enumerate(self.events) for name in _answered_calls(event)}
+        base, messages = _view(items, results, frozenset(edited))
         at = len(self.events)
         self.compactions.append(
             RecordedCompaction(
@@ -424,10 +424,6 @@ class Thread:
         while start and not _is_answer_or_result(self._sent[start - 1].event):
             start -= 1
         return start
-
-    def _results(self) -> dict[str, int]:
-        """The events with the results of calls, by the ids of the calls."""
-        return {name: index for index, event in enumerate(self.events) for name in _answered_calls(event)}
 
     def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
         """The request split into what it keeps or inserts, and the new events at its end."""

@@ -289,12 +289,11 @@ def _is_count(value: Any) -> bool:
 
 def _is_rest(value: Any, usage: JSON) -> bool:
     """Is it less than nothing, and no less than the cached tokens beside it make good?"""
-    cached = (each for key, count in usage.items() if "cache" in key for each in _numbers(count))
-    return type(value) is int and -sum(cached) <= value < 0
-
-
-def _numbers(value: Any) -> Iterator[int]:
-    return (each for each in (value.values() if type(value) is dict else (value,)) if type(each) is int)
+    if type(value) is not int:
+        return False
+    counts = (count for key, count in usage.items() if "cache" in key)
+    parts = (part for count in counts for part in (count.values() if type(count) is dict else (count,)))
+    return -sum(part for part in parts if type(part) is int) <= value < 0
 
 
 def _holds_counts(key: str, value: Any) -> bool:

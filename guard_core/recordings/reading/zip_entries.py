@@ -79,6 +79,7 @@ class ZipEntries:
         if entry.encrypted:
             raise DamagedRecording(f"the entry {_shown(name)} of the archive is encrypted")
         allowed = min(self._limits.inflated_bytes, max(entry.packed * self._limits.inflation_ratio, MIB))
+        most = TOTAL_FACTOR * self._limits.inflated_bytes  # of all entries together
         size = crc = 0
         try:
             for block in self._unpacked(entry):
@@ -86,17 +87,14 @@ class ZipEntries:
                 if size > allowed:
                     raise LimitExceeded(f"the entry {_shown(name)} unpacks to more than {allowed} bytes")
                 crc = zlib.crc32(block, crc)
-                self._count(len(block))
+                self._read += len(block)
+                if self._read > most:
+                    raise LimitExceeded(f"the archive unpacks to more than {most} bytes")
                 yield block
         except (zlib.error, zstandard.ZstdError, *_UNREADABLE) as error:
             raise DamagedRecording(f"the entry {_shown(name)} of the archive is broken") from error
         if crc != entry.crc:
             raise DamagedRecording(f"the entry {_shown(name)} of the archive does not match its checksum")
-
-    def _count(self, size: int) -> None:
-        self._read += size
-        if self._read > TOTAL_FACTOR * self._limits.inflated_bytes:
-            raise LimitExceeded(f"the archive unpacks to more than {TOTAL_FACTOR * self._limits.inflated_bytes} bytes")
 
     def _unpacked(self, entry: ZipEntry) -> Iterator[bytes]:
         body = _Body(self._stream, entry)
