@@ -162,29 +162,23 @@ def message_of(event: dict[str, Any]) -> tuple[Role, tuple[Part, ...]]:
     content = pick_object(event, "content")
     parts = content_parts(content)
     if parts:
-        return (Role.MODEL if _is_model(content, pick_text(event, "author")) else Role.USER), parts
+        stated, author = pick_text(content, "role"), pick_text(event, "author")
+        of_model = stated == "model" if stated else author not in ("", "user")
+        return (Role.MODEL if of_model else Role.USER), parts
     for kind, role in (("inputTranscription", Role.USER), ("outputTranscription", Role.MODEL)):
         if spoken := content_parts({"parts": [pick_object(event, kind)]}):
             return role, spoken
     return Role.USER, ()
 
 
-def _is_model(content: dict[str, Any], author: str) -> bool:
-    role = pick_text(content, "role")
-    if role:
-        return role == "model"
-    return author not in ("", "user")
-
-
 def _is_answer(event: dict[str, Any], role: Role, parts: tuple[Part, ...]) -> bool:
     """Did a model call write this, though it reports no usage: not speech, and not what tools or code gave back."""
     if role is not Role.MODEL or not pick_object(event, "content"):
         return False
-    return not all(map(_is_result, parts))
-
-
-def _is_result(part: Part) -> bool:
-    return isinstance(part, ToolResultPart) or (isinstance(part, OtherPart) and part.kind == "codeExecutionResult")
+    return not all(
+        isinstance(part, ToolResultPart) or (isinstance(part, OtherPart) and part.kind == "codeExecutionResult")
+        for part in parts
+    )
 
 
 # -- what is in a request

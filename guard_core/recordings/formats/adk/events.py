@@ -76,14 +76,11 @@ def read_sessions(
     state = pick_object(header, "state")
     if not any(reading.builder.guard_states for reading in readings):
         readings[0].guard.end(state)
-    for _ in range(_guard_compactions(readings)):
-        counter.compaction()
+    compactions = [compaction for reading in readings for compaction in reading.builder.compactions]
+    for compaction in compactions:
+        if compaction.trigger == adk_guard.TRIGGER:
+            counter.compaction()
     return [_session(reading, context, header, state) for reading, context in zip(readings, own_contexts, strict=True)]
-
-
-def _guard_compactions(readings: list[AdkEventReader]) -> int:
-    compactions = (compaction for reading in readings for compaction in reading.builder.compactions)
-    return sum(1 for compaction in compactions if compaction.trigger == adk_guard.TRIGGER)
 
 
 def _read_context(
@@ -119,19 +116,16 @@ def _session(reading: AdkEventReader, context: Context, header: dict[str, Any], 
         builder.notes.append(f"several agents share this session: {', '.join(list(reading.authors)[:6])}")
     title = fields.text(state.get("__session_metadata__"), "displayName")
     name = next((name for name in reversed(context) if name), "")
+    invocations, count = [invocation for _, invocation in reading.places], len(reading.places)
+    # Something was compacted between two messages of one invocation.
+    places = (item.at for item in builder.compactions)
+    is_within = any(0 < at < count and invocations[at - 1] == invocations[at] != "" for at in places)
     return builder.session(
         source_id=pick_text(header, "id"),
         agent=name or pick_text(header, "appName") or next(iter(reading.authors), ""),
         title=f"{title} · {name}".strip(" ·"),
-        settings=(WITHIN_INVOCATIONS,) if _is_within(reading) else (),
+        settings=(WITHIN_INVOCATIONS,) if is_within else (),
     )
-
-
-def _is_within(reading: AdkEventReader) -> bool:
-    """Was something compacted between two messages of one invocation."""
-    names, count = [name for _, name in reading.places], len(reading.places)
-    places = (item.at for item in reading.builder.compactions)
-    return any(0 < at < count and names[at - 1] == names[at] != "" for at in places)
 
 
 def _message(reading: AdkEventReader, entry: AdkEntry, *, answers: bool) -> None:

@@ -61,7 +61,9 @@ class GuardStateReader:
             answered = bool(calls) and calls[-1].response == len(self._builder.events) - 1
             at = calls[-1].at if answered else len(self._builder.events)
             if "contents_at_compaction" in values:
-                self._compaction(state, at, _after(state, at), _NOTE)
+                watermark = min(max(state.contents_at_compaction or 0, 0), at)
+                view: View = (Inserted(0), Span(watermark, at)) if watermark < at else (Inserted(0),)
+                self._compaction(state, at, view, _NOTE)
             else:
                 self._compaction(state, at, (Inserted(0), Span(0, at)), _NOTE_WITHOUT_MARK)
 
@@ -99,12 +101,6 @@ class GuardStateReader:
                 note=note,
             )
         )
-
-
-def _after(state: GuardState, at: int) -> View:
-    """The summary and what follows the watermark."""
-    watermark = min(max(state.contents_at_compaction or 0, 0), at)
-    return (Inserted(0), Span(watermark, at)) if watermark < at else (Inserted(0),)
 
 
 def _value(name: str, value: Any) -> str | int | None:

@@ -35,7 +35,11 @@ class AdkSessionFormat:
     def read(self, source: ByteSource) -> Recording:
         counter = FactCounter(self.name)
         sessions: list[Session] = []
-        for header in _headers(source):
+        if source.shape is SourceShape.LINES:
+            headers: Iterable[dict[str, Any]] = _sessions([line.obj for line in source.lines()])
+        else:
+            headers = source.elements() if _lists_sessions(source) else _sessions(source.json())
+        for header in headers:
             events = header["events"]
             if not isinstance(events, list):
                 raise DamagedRecording('"events" of the session is not an array')
@@ -47,13 +51,6 @@ class AdkSessionFormat:
 
 
 FORMAT = AdkSessionFormat()
-
-
-def _headers(source: ByteSource) -> Iterable[dict[str, Any]]:
-    """The sessions of a source that this format reads."""
-    if source.shape is SourceShape.LINES:
-        return _sessions([line.obj for line in source.lines()])
-    return source.elements() if _lists_sessions(source) else _sessions(source.json())
 
 
 def _lists_sessions(source: ByteSource) -> bool:
