@@ -87,17 +87,13 @@ def parts_sent(line: dict[str, Any]) -> tuple[Part, ...]:
         return ()
     texts = [text for path in _TEXTS.get(kind, ()) for text in _texts(attachment, path.split("."))]
     words = "\n".join(texts)
-    if words and (kind == "total_tokens_reminder" or (kind in _OF_HOOKS and fields.text(attachment, "hookName"))):
-        return (TextPart(f"<system-reminder>\n{_of_hook(kind, attachment)}{words}\n</system-reminder>"),)
+    hook = fields.text(attachment, "hookName") if kind in _OF_HOOKS else ""
+    if hook:
+        command = fields.text(fields.mapping(attachment, "blockingError"), "command")
+        hook = f"{hook} {_OF_HOOKS[kind].replace('{command}', command)}: "
+    if words and (kind == "total_tokens_reminder" or hook):
+        return (TextPart(f"<system-reminder>\n{hook}{words}\n</system-reminder>"),)
     return (TextPart(words[:SELECTION_CHARS] if kind == "selected_lines_in_ide" else words),) if words else ()
-
-
-def _of_hook(kind: str, attachment: dict[str, Any]) -> str:
-    """The words before what a hook says; none for another kind."""
-    if kind not in _OF_HOOKS:
-        return ""
-    command = fields.text(fields.mapping(attachment, "blockingError"), "command")
-    return f"{fields.text(attachment, 'hookName')} {_OF_HOOKS[kind].replace('{command}', command)}: "
 
 
 def _file(content: dict[str, Any]) -> tuple[Part, ...]:

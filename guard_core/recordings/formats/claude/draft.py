@@ -31,7 +31,9 @@ def path_of(nodes: Sequence[Node], lines: ClaudeLines) -> Sequence[Node]:
             last.update((line, final) for line in between if line < final)
             yield group
 
-    path = main_path(nodes, links(), _bridges(lines))
+    # Boundaries whose chain runs on through the messages they preserved instead of through the boundary line.
+    bridges = {line: set(boundary.preserved) for line, boundary in lines.boundaries.items() if boundary.preserved}
+    path = main_path(nodes, links(), bridges)
     if not last:
         return path
     places = {node.line: place for place, node in enumerate(path)}
@@ -64,11 +66,6 @@ def _links(nodes: Sequence[Node], lines: ClaudeLines, attached: set[int]) -> Ite
                 if node.uuid:
                     results[node.uuid] = group
     yield from (together for together in links if len(together) > 1)
-
-
-def _bridges(lines: ClaudeLines) -> dict[int, set[str]]:
-    """Boundaries whose chain runs on through the messages they preserved instead of through the boundary line."""
-    return {line: set(boundary.preserved) for line, boundary in lines.boundaries.items() if boundary.preserved}
 
 
 class LogDraft:

@@ -52,7 +52,10 @@ def captured_calls(lines: Iterable[JSON]) -> list[Call]:
             request = expander.expand(line)
         except ValueError as error:
             raise DamagedRecording(f"line {number + 1} of the capture: {error}") from error
-        answer = _answer_id(line.get("response"))
+        response = line.get("response")
+        if isinstance(response, str):
+            response = streams.joined(streams.pieces_of(response))
+        answer = fields.text(response, "id") if isinstance(response, dict) else ""
         if line.get("api") == "anthropic" and answer:
             calls.append(Call(answer, request, fields.timestamp(line, "timestamp")))
     return calls
@@ -118,12 +121,6 @@ class _Written:
             shared = next((at for at, (one, other) in pairs if one != other), min(len(earlier), len(hashes)))
             best = (name, shared) if shared > best[1] else best
         return best
-
-
-def _answer_id(response: Any) -> str:
-    if isinstance(response, str):
-        response = streams.joined(streams.pieces_of(response))
-    return fields.text(response, "id") if isinstance(response, dict) else ""
 
 
 def _unmarked(value: Any) -> Any:

@@ -141,7 +141,11 @@ class Log:
     def user(self, message: ClaudeMessage) -> None:
         open_boundary = self.pending is not None and self.pending.summary is None
         if is_summary(message) or (message.worded and open_boundary):
-            self._summary(message)
+            if self.pending is None or self.pending.summary is not None:  # of a version that writes no boundary
+                self.close()
+                self._settle(message.node.line)
+                self.pending = Compacting(None)
+            self.pending.summary = message
             return
         if self.pending is not None and (message.attached or (self.pending.summary and message.of_command)):
             self.pending.attach(message)
@@ -267,14 +271,6 @@ class Log:
         if pending is not None:
             self._compaction(pending)
 
-    def _summary(self, message: ClaudeMessage) -> None:
-        """A summary, of the boundary before it or, in versions that write none, of a compaction of its own."""
-        if self.pending is None or self.pending.summary is not None:
-            self.close()
-            self._settle(message.node.line)
-            self.pending = Compacting(None)
-        self.pending.summary = message
-
     def event(self, message: ClaudeMessage, parts: tuple[Part, ...], place: int | None) -> int:
         index = self.builder.event(
             message.role,
@@ -294,7 +290,9 @@ class Log:
     def _compaction(self, pending: Compacting) -> None:
         boundary, summary = pending.boundary, pending.summary
         details = boundary.details if boundary else {}
-        carried: list[ClaudeMessage | int] = [*self._carried(boundary), *self._preserved(boundary)]
+        preserved = set(boundary.preserved) if boundary else set()
+        inserted = (message for uuid, message in self.inserted.items() if uuid in preserved)  # and so carried over
+        carried: list[ClaudeMessage | int] = [*inserted, *self._preserved(boundary)]
         summaries: list[ClaudeMessage | int] = [summary] if summary else []
         middle = [*carried, *summaries] if boundary and boundary.summary_last else [*summaries, *carried]
         sent = [*pending.before, *middle, *pending.behind]
@@ -306,6 +304,7 @@ class Log:
         kind = "opaque" if summary is None else "summary+tail" if carried or pending.kept_behind else "summary"
         if summary is not None and is_empty_summary(self.parts_of(summary)):
             kind = "empty"
+        note = "" if self.builder.events else "the history before this compaction is not in the file"
         self.builder.compaction(
             RecordedCompaction(
                 at=len(self.builder.events),
@@ -318,18 +317,13 @@ class Log:
                 tokens_after=fields.tokens(details, "postTokens"),
                 line=place.line if place else None,
                 timestamp=boundary.timestamp if boundary else summary.timestamp if summary else None,
-                note=self._compaction_note(summary),
+                note="the summary is not in the file" if summary is None else note,
                 restored_tokens=None if recorded else restored,
             )
         )
         self.inserted = {message.node.uuid: message for message in messages}
         for message in pending.typed:
             self.heard(message)
-
-    def _carried(self, boundary: Boundary | None) -> list[ClaudeMessage]:
-        """The messages that the last compaction inserted and this one kept, in order."""
-        preserved = set(boundary.preserved) if boundary else set()
-        return [message for uuid, message in self.inserted.items() if uuid in preserved]
 
     def _preserved(self, boundary: Boundary | None) -> list[int]:
         """The events that a compaction kept, in order."""
@@ -342,13 +336,6 @@ class Log:
             places.update(range(head, (last if tail is None else tail) + 1))
         return sorted(places)
 
-    def _compaction_note(self, summary: ClaudeMessage | None) -> str:
-        if summary is None:
-            return "the summary is not in the file"
-        if not self.builder.events:
-            return "the history before this compaction is not in the file"
-        return ""
-
     def _micro_compaction(self, boundary: Boundary) -> None:
         """Old tool results cleared in place: the view so far with those results rewritten.
 
@@ -359,7 +346,7 @@ class Log:
         last = self.builder.compactions[-1] if self.builder.compactions else None
         size = len(self.builder.events)
         before: View = (*last.base, Span(last.at, size)) if last else (Span(0, size),)
-        tokens = fields.tokens(boundary.details, "preTokens")
+        tokens, saved = fields.tokens(boundary.details, "preTokens"), fields.tokens(boundary.details, "tokensSaved")
         began = f" at {tokens:,} tokens" if tokens else ""
         self.builder.compaction(
             RecordedCompaction(
@@ -369,7 +356,7 @@ class Log:
                 base=self._without_results(before, cleared),
                 messages=last.messages if last else (),
                 trigger=fields.text(boundary.details, "trigger"),
-                tokens_after=_tokens_after(boundary.details),
+                tokens_after=None if tokens is None or saved is None else max(tokens - saved, 0),
                 line=boundary.node.line,
                 timestamp=boundary.timestamp,
                 note=f"{len(cleared)} tool results cleared{began}",
@@ -391,11 +378,6 @@ class Log:
                 start = index + 1
             segments.append(Span(start, segment.stop))
         return tuple(item for item in segments if not isinstance(item, Span) or item.start < item.stop)
-
-
-def _tokens_after(details: dict[str, Any]) -> int | None:
-    before, saved = fields.tokens(details, "preTokens"), fields.tokens(details, "tokensSaved")
-    return None if before is None or saved is None else max(before - saved, 0)
 
 
 def _joined(group: Iterable[tuple[Part, ...]]) -> tuple[Part, ...]:

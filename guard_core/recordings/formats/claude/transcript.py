@@ -131,20 +131,20 @@ class ClaudeTranscriptReader:
                 self.draft.grow(self.nodes, self.uuids.values())
         if all(message.attached for message in self.messages.values()):
             raise DamagedRecording("a Claude Code file without any user or assistant message")
-        self.title = self._title()
+        # A summary line counts only for a message of this file: many are about another one.
+        own = [uuid for uuid in self.titles if uuid in self.uuids.get("message", ())]
+        names = ("customTitle", "aiTitle", *reversed(own))
+        self.title = next((self.titles[name] for name in names if name in self.titles), "")
         if self.lines.cached.judge():
             self.draft = None  # it took up calls as they are written
         self._count()
         facts = self.counter.facts()
-        self._let_go()
-        return Recording(ClaudeTranscriptFormat.name, tuple(self._sessions()), facts, self.notes)
-
-    def _let_go(self) -> None:
-        """Drop what was needed for single lines only: finding the sessions takes as much memory for a while."""
+        # What was needed for single lines only goes: finding the sessions takes as much memory for a while.
         self.uuids.clear()
         self.counter = FactCounter(ClaudeTranscriptFormat.name)
         if self.source.shelf is not None:
             self.source.shelf.keep_none()
+        return Recording(ClaudeTranscriptFormat.name, tuple(self._sessions()), facts, self.notes)
 
     def _records(self) -> Iterator[Line]:
         if self.entries is None:
@@ -196,7 +196,8 @@ class ClaudeTranscriptReader:
         self.versions.see(line.number, fields.text(obj, "version"))
         self.requests.plain.read(line)
         parts = parts_of(message.get("content"))
-        self._count_parts(parts)
+        # Parts that were written without an id are one; those whose ids were taken out are many.
+        self.counter.parts(parts, without_id="" if self._is_blotted else "(none)")
         self.moved += sum(map(is_moved, parts))
         if started := fields.text(fields.mapping(obj, "toolUseResult"), "agentId"):
             calls = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
@@ -323,11 +324,6 @@ class ClaudeTranscriptReader:
         return node
 
     # -- facts
-
-    def _count_parts(self, parts: Sequence[Part]) -> None:
-        """Parts that were written without an id are one; those whose ids were taken out are many."""
-        missing = "" if self._is_blotted else "(none)"
-        self.counter.parts(parts, without_id=missing)
 
     def _count(self) -> None:
         seen, prompts = NumbersByName(), NumbersByName()  # API messages; the prompt tokens of each
@@ -482,12 +478,6 @@ class ClaudeTranscriptReader:
         largest = max((call.prompt_tokens or 0 for call in calls.values()), default=0)
         left = LeftBranches(count, len(there - here), refused, largest)
         return left if count or left.compactions else None, calls
-
-    def _title(self) -> str:
-        """The name that was given; a summary line counts only for a message of this file: many are about another
-        one."""
-        own = [uuid for uuid in self.titles if uuid in self.uuids.get("message", ())]
-        return next((self.titles[key] for key in ("customTitle", "aiTitle", *reversed(own)) if key in self.titles), "")
 
 
 def _tokens(call: ModelCall) -> tuple[int | None, ...]:

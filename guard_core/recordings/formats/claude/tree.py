@@ -272,7 +272,8 @@ def _walk(nodes: Sequence[Node]) -> bytearray:
         if node.uuid:
             places.setdefault(node.uuid, index)
     linked = any(node.parent for node in nodes)
-    index = _last_leaf(nodes)
+    backwards = range(len(nodes) - 1, -1, -1)
+    index = next((index for index in backwards if nodes[index].kind in _CONVERSATION), -1)
     chosen = bytearray(max((node.line for node in nodes), default=0) + 1)
     while index >= 0:
         node = nodes[index]
@@ -301,13 +302,6 @@ def _written_late(nodes: Sequence[Node], places: NumbersByName | dict[str, int],
         above = places.get(nodes[current].parent) if nodes[current].parent else None
         current = above if above is not None and above < current else None
     return tip if current == parent else parent
-
-
-def _last_leaf(nodes: Sequence[Node]) -> int:
-    for index in range(len(nodes) - 1, -1, -1):
-        if nodes[index].kind in _CONVERSATION:
-            return index
-    return -1
 
 
 def _summaries(nodes: Sequence[Node], chosen: bytearray) -> set[int]:
