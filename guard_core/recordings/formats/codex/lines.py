@@ -39,7 +39,7 @@ def is_rollout(source: ByteSource) -> bool:
     if source.shape is SourceShape.JSON and _is_whole(source.json_head()):
         return True
     heads = [line.obj for line in source.head_lines()]
-    hits = sum(_is_envelope(obj) for obj in heads)
+    hits = sum(fields.text(obj, "type") in ENVELOPES and isinstance(obj.get("payload"), dict) for obj in heads)
     return hits * 2 >= len(heads) > 0 if hits else bool(heads) and _is_bare(heads)
 
 
@@ -93,10 +93,6 @@ class _Copies:
                 return True
         self._known.append(key)
         return False
-
-
-def _is_envelope(obj: dict[str, Any]) -> bool:
-    return fields.text(obj, "type") in ENVELOPES and isinstance(obj.get("payload"), dict)
 
 
 def _is_bare(heads: list[dict[str, Any]]) -> bool:

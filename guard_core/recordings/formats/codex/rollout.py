@@ -330,9 +330,11 @@ class CodexRolloutReader:
         """A turn is complete once a response calls nothing: words behind the results of the last calls are one of their
         own, whose usage, or that of the calls, is not in the file."""
         response = self.open
-        if response is None or response.late is None or any(map(_is_call, response.parts[response.behind :])):
+        if response is None or response.late is None:
             return
         parts, where = response.parts[response.behind :], response.late
+        if any(isinstance(part, ToolCallPart | OtherPart) for part in parts):
+            return
         del response.parts[response.behind :]
         self._close()
         index = self.log.event(Role.MODEL, tuple(parts), line=where.line, timestamp=where.at)
@@ -385,18 +387,15 @@ class CodexRolloutReader:
         if not info:
             self.notes.skip("token_count without numbers")
         elif not fields.tokens(last, "input_tokens"):
-            self._estimate(fields.tokens(last, "total_tokens"))
+            left = fields.tokens(last, "total_tokens")  # Codex's estimate of the context that a compaction left
+            if self.awaits_estimate and left is not None:
+                self.awaits_estimate = False
+                self.log.compactions[-1] = msgspec.structs.replace(self.log.compactions[-1], tokens_after=left)
         elif total == self.total and total is not None:
             self.notes.folded += 1
         elif not self.records:
             self._usage(last, where, "")
         self.total = total if info else self.total
-
-    def _estimate(self, tokens: int | None) -> None:
-        """Codex's estimate of the context that a compaction left."""
-        if self.awaits_estimate and tokens is not None:
-            self.awaits_estimate = False
-            self.log.compactions[-1] = msgspec.structs.replace(self.log.compactions[-1], tokens_after=tokens)
 
     def _usage(self, usage: dict[str, Any], where: Where, response_id: str) -> None:
         prompt = fields.tokens(usage, "input_tokens")
@@ -575,10 +574,6 @@ class CodexRolloutReader:
             settings=(ONE_TURN,) if fields.text(self.meta, "source") == "exec" else (),
         )
         return Recording("codex", (session,), self.facts.facts(), self.notes)
-
-
-def _is_call(part: Part) -> bool:
-    return isinstance(part, ToolCallPart | OtherPart)
 
 
 FORMAT = CodexRolloutFormat()
