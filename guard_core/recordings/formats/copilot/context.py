@@ -206,6 +206,9 @@ class CopilotContext:
         compared, is_older = self._compacted_at, self._asked is not None and self._compacted_at is None
         self._compacted_at = self._asked = None
         used = fields.mapping(data, "compactionTokensUsed")
+        # A summariser that calls tools is asked several times, and its tokens are added up.
+        requests = fields.tokens(used, "requestCount") or 1
+        asked = f" The summary took {requests:,} requests; their tokens are added up." if requests > 1 else ""
         note = f"{UNWRITTEN} {UNPLACED}" if is_older else UNWRITTEN
         at = len(self.builder.events)
         parts = tuple(TextPart(text) for text in (*self._words, summary))
@@ -224,7 +227,7 @@ class CopilotContext:
                 summariser=_summariser(used, at, line),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
-                note=(note if summary else "The summary is not in the file.") + _requests_words(used),
+                note=(note if summary else "The summary is not in the file.") + asked,
             )
         )
         self.window(data, MODEL_LIMIT)
@@ -309,12 +312,6 @@ def _summariser(used: JSON, at: int, line: Line) -> ModelCall | None:
     )
 
 
-def _requests_words(used: JSON) -> str:
-    """A summariser that calls tools is asked several times, and its tokens are added up."""
-    requests = fields.tokens(used, "requestCount") or 1
-    return f" The summary took {requests:,} requests; their tokens are added up." if requests > 1 else ""
-
-
 def place_of(line: Line) -> dict[str, Any]:
     """Line, id and time of an event, as fields of an Event."""
     return {
@@ -326,17 +323,19 @@ def place_of(line: Line) -> dict[str, Any]:
 
 def tool_calls(data: JSON) -> list[ToolCallPart]:
     """The calls of an `assistant.message`."""
-    return [_tool_call(item) for item in fields.objects(data.get("toolRequests"))]
+    return [
+        ToolCallPart(
+            fields.text(item, "name"),
+            fields.arguments(item.get("arguments")),
+            fields.text(item, "toolCallId") or fields.text(item, "id"),
+        )
+        for item in fields.objects(data.get("toolRequests"))
+    ]
 
 
 def result_text(data: JSON) -> str:
     """What the model saw of a tool's result: its text, or the error's."""
     return fields.plain_text(data.get("result")) or fields.text(fields.mapping(data, "error"), "message")
-
-
-def _tool_call(item: JSON) -> ToolCallPart:
-    call_id = fields.text(item, "toolCallId") or fields.text(item, "id")
-    return ToolCallPart(fields.text(item, "name"), fields.arguments(item.get("arguments")), call_id)
 
 
 def _reasoning(data: JSON) -> tuple[Part, ...]:
