@@ -48,6 +48,7 @@ OWN_OPENINGS = ("<environment_details>", "[ERROR]", "[TASK RESUMPTION]", "[NOTE]
 _MARKS = frozenset({"modelInfo", "metrics", "isSummary", "condenseId", "condenseParent", "truncationParent"})
 _OTHERS_COUNTS = "_tokens"  # how counts in others' `metrics` end: Cline's are `tokens`, those of its SDK `inputTokens`
 _ROO_MARKS = frozenset({"isSummary", "condenseId", "condenseParent", "truncationParent", "isTruncationMarker"})
+_PARENT_KEYS = ("condenseParent", "truncationParent")  # of a message: which compactions hide it
 _SDK_FILES = ({"sessionId", "version"}, {"conversation_id", "source_message_count"})
 # Providers of Cline whose input tokens include the cached ones: `src/core/api/providers/openai.ts`.
 _CACHED_INSIDE = frozenset({"openai"})
@@ -224,7 +225,9 @@ class _History:
                 if sent == fields.tokens(self.left, "source_message_count"):
                     self._left()
             elif isinstance(message, dict) and _is_reasoning(message):
-                self.reasoning.append(_reasoning(message))
+                readable = fields.text(message, "text") or fields.plain_text(message.get("summary"))
+                blob = fields.text(message, "encrypted_content")
+                self.reasoning.append(ReasoningPart(readable, opaque_bytes=fields.opaque_size(blob) if blob else 0))
             else:
                 self.source.notes.skip("item that is not a message")
         for _ in self.reasoning:
@@ -298,7 +301,10 @@ class _History:
         elif message.get("isTruncationMarker") is True:
             self.marks.append(_Mark(-1, fields.text(message, "truncationId"), "trim", event))
         elif event.role is Role.MODEL:
-            parts = (*self.reasoning, *_reasoning_beside(message, event), *event.parts)
+            beside = fields.text(message, "reasoning_content")  # where it is not in the content, too
+            inside = any(isinstance(part, ReasoningPart) for part in event.parts)
+            thoughts = (ReasoningPart(beside),) if beside and not inside else ()
+            parts = (*self.reasoning, *thoughts, *event.parts)
             self.reasoning = []
             self.log.answer(parts, call=self._call(message, at), source_id=event.source_id, timestamp=at)
             self.messages.append(message)
@@ -366,7 +372,11 @@ class _History:
             hiding |= {mark.parent} - {""}
             message = replace(mark.event, meta=mark.event.role is Role.USER)
             inserted = (message,) if mark.kind == "summary" else (*inserted, message)
-            visible: list[int | None] = [index for index in range(mark.at) if not self._parents(index) & hiding]
+            visible: list[int | None] = [
+                index
+                for index in range(mark.at)
+                if hiding.isdisjoint(fields.text(self.messages[index], key) for key in _PARENT_KEYS)
+            ]
             base: View = (*view_of(visible), *(Inserted(index) for index in range(len(inserted))))
             self.log.compaction(
                 RecordedCompaction(
@@ -374,27 +384,11 @@ class _History:
                 )
             )
 
-    def _parents(self, index: int) -> set[str]:
-        return {fields.text(self.messages[index], key) for key in ("condenseParent", "truncationParent")}
-
 
 def _unwrapped(part: Part) -> Part:
     """A user's text without the tags in which the SDK keeps it."""
     match = _USER_INPUT.fullmatch(part.text) if isinstance(part, TextPart) else None
     return replace(part, text=match[1]) if match and isinstance(part, TextPart) else part
-
-
-def _reasoning(item: JSON) -> ReasoningPart:
-    readable = fields.text(item, "text") or fields.plain_text(item.get("summary"))
-    blob = fields.text(item, "encrypted_content")
-    return ReasoningPart(readable, opaque_bytes=fields.opaque_size(blob) if blob else 0)
-
-
-def _reasoning_beside(message: JSON, event: Event) -> tuple[Part, ...]:
-    """Reasoning beside the content, where it is not in it, too."""
-    reasoning = fields.text(message, "reasoning_content")
-    inside = any(isinstance(part, ReasoningPart) for part in event.parts)
-    return (ReasoningPart(reasoning),) if reasoning and not inside else ()
 
 
 def _is_own(parts: tuple[Part, ...]) -> bool:

@@ -68,7 +68,9 @@ class ScreenReader:
                 self._message(message, request)
         self._close(None)
         notes = ["This is the file of the screen: what was sent to the model is not in it word for word."]
-        is_roos = any("apiProtocol" in item for item in about) or any(map(_is_roos, fields.objects(messages)))
+        is_roos = any("apiProtocol" in item for item in about) or any(
+            fields.text(message, "say") in _ROO_KINDS for message in fields.objects(messages)
+        )
         if is_roos:
             notes.append(FORKS_NOTE)
         session = self.log.session(agent="Roo Code" if is_roos else "Cline", notes=tuple(notes))
@@ -184,11 +186,6 @@ class ScreenReader:
                 note=note,
             )
         )
-
-
-def _is_roos(message: JSON) -> bool:
-    """A kind of message that only Roo Code, or a fork of it, has."""
-    return fields.text(message, "say") in _ROO_KINDS
 
 
 def _is_more_cached(about: JSON) -> bool:
