@@ -250,14 +250,6 @@ class GeminiChatReader:
             self._append(Event(Role.USER, tuple(missing), line=upcoming.line if upcoming else None))
         self.waiting = ()
 
-    def _flush_held(self, history: list[Event]) -> None:
-        """Of the results that wait, those that a replacing history holds: the next message may bring the others."""
-        held = {part.call_id for event in history for part in event.parts if isinstance(part, ToolResultPart)}
-        later = tuple(part for part in self.waiting if part.call_id not in held)
-        self.waiting = tuple(part for part in self.waiting if part.call_id in held)
-        self._flush(None)
-        self.waiting = later
-
     def _called(self, record: JSON, at: int, response: int | None, line: int | None) -> None:
         call = model_call(record, line)
         if call.prompt_tokens:
@@ -290,7 +282,12 @@ class GeminiChatReader:
             self._is_new(name_of(record))
             if message.event.parts:
                 history.append(message.event)
-        self._flush_held(history)
+        # Of the results that wait, those that this history holds: the next message may bring the others.
+        held = {part.call_id for event in history for part in event.parts if isinstance(part, ToolResultPart)}
+        later = tuple(part for part in self.waiting if part.call_id not in held)
+        self.waiting = tuple(part for part in self.waiting if part.call_id in held)
+        self._flush(None)
+        self.waiting = later
         self._replaced(tuple(history), line, note)
 
     def _replaced(self, history: tuple[Event, ...], line: int | None, note: str) -> None:
@@ -428,11 +425,6 @@ class GeminiChatReader:
             if (after.prompt_tokens or 0) < FALL * (before.prompt_tokens or 0)
         ]
 
-    def _unmarked_falls(self) -> int:
-        """How often a call saw far fewer tokens than the one before, with no change of the history between them."""
-        changes = {item.at for item in self.log.compactions}
-        return sum(not any(before.at < at <= after.at for at in changes) for before, after in self._falls())
-
     def remarks(self) -> list[str]:
         """Notes about the chat besides those that every chat may have."""
         return []
@@ -445,7 +437,9 @@ class GeminiChatReader:
             raise DamagedRecording("the chat holds no message that can be read")
         self._compact_where_tokens_fell()
         notes = ["The system prompt and the schemas of the tools are not in the file."]
-        falls = self._unmarked_falls()
+        changes = {item.at for item in self.log.compactions}
+        # How often a call saw far fewer tokens than the one before, with no change of the history between them.
+        falls = sum(not any(before.at < at <= after.at for at in changes) for before, after in self._falls())
         if falls:
             notes.append(
                 f"The prompt tokens fell {_times(falls)} although no message was taken out: the history was probably"

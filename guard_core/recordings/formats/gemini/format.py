@@ -28,7 +28,6 @@ from guard_core.recordings.formats.gemini.chat import NAME, GeminiChatReader, re
 from guard_core.recordings.formats.gemini.known_names import NAMES
 from guard_core.recordings.formats.gemini.records import NOTICES, SPEAKERS
 from guard_core.recordings.reading import fields
-from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, SourceShape
 
@@ -44,7 +43,12 @@ class GeminiFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.LINES:
             heads = [line.obj for line in source.head_lines()]
-            return _is_patch_log(heads) or gemini_stream.is_stream(heads)
+            header = any("projectHash" in obj and "sessionId" in obj for obj in heads)
+            patches = sum("$set" in obj or "$rewindTo" in obj for obj in heads)
+            kinds = [fields.text(obj, "type") for obj in heads if "content" in obj and "id" in obj]
+            messages = sum(kind in SPEAKERS | NOTICES for kind in kinds)
+            is_patched = patches > 0 and (patches + messages) * 2 > len(heads)
+            return header or is_patched or gemini_stream.is_stream(heads)
         if source.shape is not SourceShape.JSON:
             return False
         value = source.json_head()
@@ -62,13 +66,6 @@ class GeminiFormat:
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return gemini_look.look(source) if source.shape is SourceShape.LINES else None
-
-
-def _is_patch_log(heads: list[JSON]) -> bool:
-    header = any("projectHash" in obj and "sessionId" in obj for obj in heads)
-    patches = sum("$set" in obj or "$rewindTo" in obj for obj in heads)
-    messages = sum(fields.text(obj, "type") in SPEAKERS | NOTICES and "content" in obj and "id" in obj for obj in heads)
-    return header or (patches > 0 and (patches + messages) * 2 > len(heads))
 
 
 def _is_checkpoint(value: Any) -> bool:

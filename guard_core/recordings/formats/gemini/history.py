@@ -15,13 +15,10 @@ def find_snapshot(history: tuple[Event, ...]) -> Event | None:
     leave out the tag that it was asked for: then the answer that follows shows what it is."""
     for event, answer in zip(history[:2], (*history[1:3], None, None)):
         texts = own_texts(event) if event.role is Role.USER else []
-        if any(summary_words.SNAPSHOT in text for text in texts) or (texts and _answers_summary(answer)):
+        is_answered = answer is not None and own_texts(answer) == [summary_words.GEMINI_ANSWER]
+        if any(summary_words.SNAPSHOT in text for text in texts) or (texts and is_answered):
             return event
     return None
-
-
-def _answers_summary(event: Event | None) -> bool:
-    return event is not None and own_texts(event) == [summary_words.GEMINI_ANSWER]
 
 
 def own_texts(event: Event) -> list[str]:

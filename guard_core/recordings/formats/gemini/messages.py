@@ -53,7 +53,8 @@ def read_message(record: JSON, line: int | None) -> GeminiMessage:
         if not any(isinstance(part, ReasoningPart) for part in parts):
             parts = (*_thoughts(record), *parts)
         if not any(isinstance(part, ToolCallPart) for part in parts):
-            parts = (*parts, *(_tool_call(call) for call in calls))
+            named = ((fields.text(call, "name"), call.get("args"), fields.text(call, "id")) for call in calls)
+            parts = (*parts, *(ToolCallPart(*each) for each in named))
         results = tuple(part for call in calls for part in _results(call))
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     meta = role is Role.USER and bool(texts) and texts[0].lstrip().startswith(OWN_OPENINGS)
@@ -75,22 +76,15 @@ def _content_item(item: Any) -> tuple[Part, ...]:
     if not isinstance(item, dict):
         return (OtherPart("unknown", item),)
     parts = adk_parts.content_parts({"parts": [item]})
-    return parts if parts or not _says_something(item) else (OtherPart("unknown", item),)
-
-
-def _says_something(item: JSON) -> bool:
-    """Is there more than an empty text and the mark of a thought?"""
-    return any(value for key, value in item.items() if key not in ("thought", "thoughtSignature"))
+    # An empty text and the mark of a thought say nothing.
+    says_something = any(value for key, value in item.items() if key not in ("thought", "thoughtSignature"))
+    return (OtherPart("unknown", item),) if says_something and not parts else parts
 
 
 def _thoughts(record: JSON) -> Iterator[Part]:
     for thought in fields.objects(record.get("thoughts")):
         subject, description = fields.text(thought, "subject"), fields.text(thought, "description")
         yield ReasoningPart(f"**{subject}** {description}" if subject else description)
-
-
-def _tool_call(call: JSON) -> ToolCallPart:
-    return ToolCallPart(fields.text(call, "name"), call.get("args"), fields.text(call, "id"))
 
 
 def _results(call: JSON) -> Iterator[ToolResultPart]:

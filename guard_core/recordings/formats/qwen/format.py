@@ -183,7 +183,11 @@ class QwenChatReader:
             self._add_piece(event)
             return
         if on_path and kind != "tool_result":
-            self._stand_in(fields.text(record, "version"))
+            # The resumed program sends results of its own for calls without one, behind the recorded results.
+            if self.unanswered and numbers(fields.text(record, "version")) >= REPAIRED_FROM:
+                repairs = [ToolResultPart(call.name, REPAIR, call.id, True) for call in self.unanswered]
+                self.log.event(Role.USER, repairs)
+            self.unanswered = []
         if kind == "assistant":
             self._answer(line, event, on_path)
         elif on_path and subtype == "mid_turn_user_message" and self._follows_user():
@@ -194,12 +198,6 @@ class QwenChatReader:
             self._append(event)
         elif not event.parts:
             self.notes.skip(f"{kind} without content")
-
-    def _stand_in(self, version: str) -> None:
-        """Add the results that the resumed program sends for calls without one, after the recorded results."""
-        if self.unanswered and numbers(version) >= REPAIRED_FROM:
-            self.log.event(Role.USER, [ToolResultPart(call.name, REPAIR, call.id, True) for call in self.unanswered])
-        self.unanswered = []
 
     def _was_taken_back(self, line: Line) -> bool:
         """Is a line that is not on the path one of this conversation, and none of a sub-agent."""
