@@ -78,10 +78,6 @@ def _mark(row: JSON, event: Event) -> RowMark:
     return RowMark(key, event.timestamp, summary, flag(row, "compacted"), by_calls)
 
 
-def _was_taken_back(row: JSON) -> bool:
-    return not flag(row, "compacted") and row.get("active") is not None and not flag(row, "active")
-
-
 class HermesReader:
     """Takes the rows of one session (or of a chain of sessions) in the order in which they were written.
 
@@ -122,7 +118,7 @@ class HermesReader:
                 continue
             self._facts.message()
             self._facts.parts(event.parts)
-            if _was_taken_back(row):
+            if row.get("active") is not None and not flag(row, "active") and not flag(row, "compacted"):
                 self._source.notes.skip("row that was taken back")
             else:
                 rows_read.append(row)
@@ -241,7 +237,7 @@ class HermesReader:
             RecordedCompaction(
                 at=len(self.builder.events),
                 evidence=Evidence.DECLARED if declared else Evidence.MATCHED,
-                kind=_kind(marks),
+                kind="trim" if not summaries else "summary" if marks[-1].is_summary else "summary+tail",
                 base=tuple(segments),
                 messages=tuple(summaries),
                 timestamp=summaries[0].timestamp if summaries else None,
@@ -314,7 +310,9 @@ class _Contexts:
         for number, mark in enumerate(marks):
             is_new = mark.is_summary and self._timed[mark.key, mark.time] == number  # else an older one, kept
             if is_new and number >= done:
-                start = 0 if self._whole_head and not done else self._start(number, done)
+                start = 0 if self._whole_head and not done else number
+                while start > done and self._is_carried(start - 1, mark):
+                    start -= 1
                 done = self._stop(number, start, child)
                 yield range(start, done)
         active = next((number for number, mark in enumerate(marks) if not mark.compacted), len(marks))
@@ -322,12 +320,6 @@ class _Contexts:
             yield range(self._repeats(0))
         elif 0 < active < len(marks) and done <= active and self._repeats(active) > active:
             yield range(active, self._repeats(active))
-
-    def _start(self, summary: int, done: int) -> int:
-        start = summary
-        while start > done and self._is_carried(start - 1, self._marks[summary]):
-            start -= 1
-        return start
 
     def _stop(self, summary: int, start: int, child: bool) -> int:
         """Where the tail behind a summary ends. A row that comes twice begins the next context; words that were said
@@ -370,10 +362,3 @@ class _Contexts:
         mark = self._marks[number]
         has_its_time = self._timed[mark.key, mark.time] < number
         return has_its_time or (self._is_repeat(number) and mark.is_with(summary))
-
-
-def _kind(marks: Sequence[RowMark]) -> str:
-    summaries = [number for number, mark in enumerate(marks) if mark.is_summary]
-    if not summaries:
-        return "trim"
-    return "summary" if summaries[-1] == len(marks) - 1 else "summary+tail"
