@@ -135,7 +135,8 @@ def _read_bundle(source: ByteSource, facts: FactCounter) -> list[Session]:
             with source.tolerate(), bundle.open(name) as inner:
                 if inner is not None:
                     groups[str(path.parent), stem].add(inner, order=order)
-    mains = {folder: _id_of(folder) for folder, stem in groups if stem == "context"}
+    # A session is named by its folder.
+    mains = {folder: PurePosixPath(folder).name for folder, stem in groups if stem == "context"}
     sessions = []
     for (folder, stem), files in groups.items():
         own = mains.get(folder, "")
@@ -151,11 +152,6 @@ def _read_bundle(source: ByteSource, facts: FactCounter) -> list[Session]:
     if not sessions:
         raise source.nothing_left("the archive holds no message that can be read")
     return sessions
-
-
-def _id_of(folder: str) -> str:
-    """A session is named by its folder."""
-    return PurePosixPath(folder).name
 
 
 FORMAT = KimiCliFormat()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from guard_core.recordings.reading import fields, looks, summary_words
@@ -25,6 +23,9 @@ class _Line(msgspec.Struct, gc=False):
     content: msgspec.Raw = msgspec.Raw()
 
 
+_PROMPT_TOKENS = ("input_other", "input_cache_read", "input_cache_creation")  # together: the prompt
+
+
 def look(source: ByteSource) -> FirstLook:
     """Calls and compactions from one quick pass."""
     calls = looks.CallsInOrder()
@@ -34,7 +35,8 @@ def look(source: ByteSource) -> FirstLook:
             calls.compacted()
         elif line.message is not None and line.message.type == "StatusUpdate":
             payload = looks.value_of(line.message.payload)
-            calls.call(_prompt(payload))
+            usage = fields.mapping(payload, "token_usage")
+            calls.call(sum(fields.tokens(usage, name) or 0 for name in _PROMPT_TOKENS))
             window = fields.window(payload, "max_context_tokens") or window
         elif line.role == "_usage":
             pending = looks.tokens_of(line.token_count)
@@ -46,9 +48,3 @@ def look(source: ByteSource) -> FirstLook:
         elif line.role == "user" and summary_words.KIMI_CLI.encode() in bytes(line.content):
             calls.compacted()
     return msgspec.structs.replace(calls.look(), window=window)
-
-
-def _prompt(payload: Any) -> int:
-    usage = fields.mapping(payload, "token_usage")
-    names = ("input_other", "input_cache_read", "input_cache_creation")
-    return sum(fields.tokens(usage, name) or 0 for name in names)

@@ -77,8 +77,11 @@ class SessionJoiner:
             self._compacted(context, compaction)
             return context.base
         if before is not None and common < len(before.keys):
-            trigger = "rewind" if common else "clear"
-            self._rewritten([event for event, _ in context.messages[:common]], trigger)
+            base, messages = self.index.rebase([event for event, _ in context.messages[:common] if event.parts])
+            trigger, note = "clear", "The user cleared the context."
+            if common:
+                trigger, note = "rewind", "The conversation returned to an earlier point."
+            self._record(kind="edit", base=base, messages=messages, trigger=trigger, note=note)
         return common
 
     def _compacted(self, context: KimiCliContext, compaction: WireCompaction | None) -> None:
@@ -93,11 +96,6 @@ class SessionJoiner:
             tokens_after=context.estimate,
             timestamp=compaction.timestamp if compaction else None,
         )
-
-    def _rewritten(self, history: list[Event], trigger: str) -> None:
-        base, messages = self.index.rebase([event for event in history if event.parts])
-        notes = {"clear": "The user cleared the context.", "rewind": "The conversation returned to an earlier point."}
-        self._record(kind="edit", base=base, messages=messages, trigger=trigger, note=notes[trigger])
 
     # -- from the wire
 
@@ -147,16 +145,12 @@ class SessionJoiner:
         places: list[int | Inserted] = [*base, *range(start, len(self.log.events))]
         seen = 0
         for number in range(len(places) - 1, -1, -1):
-            seen += self._is_message(places[number])
+            place = places[number]
+            parts = self.log.outlines[place].parts if isinstance(place, int) else ()
+            seen += not any(isinstance(part, ToolResultPart) for part in parts)  # of the user or the model: no result
             if seen == KEPT:
                 return _segments(places[number:]) if number else None
         return None
-
-    def _is_message(self, place: int | Inserted) -> bool:
-        """Is it one of the user or the model, and no result."""
-        if isinstance(place, Inserted):
-            return True
-        return not any(isinstance(part, ToolResultPart) for part in self.log.outlines[place].parts)
 
     # -- both
 

@@ -93,16 +93,12 @@ def is_header(record: JSON) -> bool:
     return fields.text(record, "type") == "metadata" and record.keys() == {"type", "protocol_version"}
 
 
-def _begins_turn(record: JSON) -> bool:
-    return fields.text(record.get("message"), "type") == "TurnBegin"
-
-
 def read_wire(source: ByteSource) -> Wire:
     """What a file shows."""
     reader = _WireReader(source)
     for line in source.lines():
         with source.tolerate(line.number):
-            if line.number == 1 and _begins_turn(line.obj):
+            if line.number == 1 and fields.text(line.obj.get("message"), "type") == "TurnBegin":
                 reader.wire.protocol = UNNUMBERED
             reader.line(line)
     reader.end()
@@ -124,7 +120,10 @@ class _WireReader:
 
     def line(self, line: Line) -> None:
         if not is_record(line.obj):
-            self._header(line.obj)
+            if fields.text(line.obj, "type") == "metadata":
+                self.wire.protocol = fields.text(line.obj, "protocol_version")[:20]
+            else:
+                self.notes.skip("line without a message")
             return
         message = fields.mapping(line.obj, "message")
         kind, payload = fields.text(message, "type"), fields.mapping(message, "payload")
@@ -133,12 +132,6 @@ class _WireReader:
             self.notes.skip(kind[:60])
             return
         handle(self, line, payload)
-
-    def _header(self, record: JSON) -> None:
-        if fields.text(record, "type") == "metadata":
-            self.wire.protocol = fields.text(record, "protocol_version")[:20]
-        else:
-            self.notes.skip("line without a message")
 
     def _turn(self, line: Line, payload: JSON) -> None:
         self._finish_step()

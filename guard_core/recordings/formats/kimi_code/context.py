@@ -166,7 +166,7 @@ def _latest(users: Sequence[ContextMessage], budget: int) -> tuple[list[ContextM
             return tail[::-1], [], place + 1
         if message.tokens > budget:
             text = _text(message.event) if message.event else ""
-            end = _last_tokens(text, budget)
+            end = text[len(text) - _most(text[::-1], budget) :]
             lost = text[: len(text) - len(end)]
             return [_cut(message, end), *tail[::-1]], [_cut(message, lost)] if lost else [], place
         tail.append(message)
@@ -181,7 +181,8 @@ def _oldest(messages: Sequence[ContextMessage], budget: int) -> list[ContextMess
         if budget <= 0:
             break
         if message.tokens > budget:
-            head.append(_cut(message, _first_tokens(_text(message.event) if message.event else "", budget)))
+            text = _text(message.event) if message.event else ""
+            head.append(_cut(message, text[: _most(text, budget)]))
             break
         head.append(message)
         budget -= message.tokens
@@ -192,16 +193,6 @@ def _cut(message: ContextMessage, text: str) -> ContextMessage:
     """A message with another text."""
     event = Event(Role.USER, (TextPart(text),))
     return message._replace(event=event, changed=True, tokens=ROLE_TOKENS + estimated(text))
-
-
-def _first_tokens(text: str, budget: int) -> str:
-    """The beginning of a text whose estimate is at most so many tokens."""
-    return text[: _most(text, budget)]
-
-
-def _last_tokens(text: str, budget: int) -> str:
-    """The end of a text whose estimate is at most so many tokens."""
-    return text[len(text) - _most(text[::-1], budget) :]
 
 
 def _most(text: str, budget: int) -> int:

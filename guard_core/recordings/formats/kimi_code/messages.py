@@ -38,14 +38,14 @@ def estimated_parts(content: Any) -> int:
     """The same of a message's content: text or parts of it."""
     if isinstance(content, str):
         return estimated(content)
-    return sum(_estimated_part(part) for part in fields.objects(content))
-
-
-def _estimated_part(part: JSON) -> int:
-    kind = fields.text(part, "type")
-    if kind in ("text", "think"):
-        return estimated(fields.text(part, kind))
-    return MEDIA_TOKENS if kind.endswith("_url") else 0
+    tokens = 0
+    for part in fields.objects(content):
+        kind = fields.text(part, "type")
+        if kind in ("text", "think"):
+            tokens += estimated(fields.text(part, kind))
+        elif kind.endswith("_url"):
+            tokens += MEDIA_TOKENS
+    return tokens
 
 
 def content_parts(content: Any) -> tuple[Part, ...]:

@@ -151,15 +151,12 @@ class WireReader:
             self._requests[summarises].add(limit)
         self.model = fields.text(line.obj, "model") or self.model
         if summarises:
-            self._asked_for_summary(fields.tokens(line.obj, "droppedCount") or 0)
+            dropped = fields.tokens(line.obj, "droppedCount") or 0
+            if self._dropped is not None and dropped > self._dropped:  # the request before it was too long
+                self._shrunk.append(AgentSetting(SUMMARY_REFUSED, len(self.log.events), "droppedCount of its requests"))
+            self._dropped = dropped
         elif self._step is not None:
             self._step.place["model"] = self.model
-
-    def _asked_for_summary(self, dropped: int) -> None:
-        """A request for a summary that leaves out so many messages: more than the one before, which was too long."""
-        if self._dropped is not None and dropped > self._dropped:
-            self._shrunk.append(AgentSetting(SUMMARY_REFUSED, len(self.log.events), "droppedCount of its requests"))
-        self._dropped = dropped
 
     @property
     def window(self) -> Sourced | None:
@@ -336,7 +333,9 @@ class WireReader:
     def _compaction(self, line: Line) -> None:
         if not self._begun:
             self._begin_compaction(line)
-        text, has_summary = _summary(line.obj)
+        message = fields.mapping(line.obj, "summary")
+        words = fields.text(line.obj, "contextSummary") or fields.text(line.obj, "summary")
+        text, has_summary = words or fields.plain_text(message.get("content")), bool(words or message)
         summary = Event(Role.USER, (TextPart(text),) if text else (), meta=True, author="compaction_summary")
         legacy = line.obj.get("legacyTail", fields.tokens(line.obj, "keptUserMessageCount") is None)
         if legacy is True:
@@ -345,12 +344,15 @@ class WireReader:
         else:
             self.context.compact(summary)
         base, inserted = self.context.view()
+        kind = "summary" if len(self.context.messages) == 1 else "summary+tail"
+        if not text:
+            kind = "empty" if has_summary else "opaque"
         self.facts.compaction()
         self.log.compaction(
             RecordedCompaction(
                 at=len(self.log.events),
                 evidence=Evidence.DECLARED,
-                kind=_kind(text, has_summary, len(self.context.messages)),
+                kind=kind,
                 base=base,
                 messages=inserted,
                 trigger=self._trigger,
@@ -440,19 +442,6 @@ def _message_parts(message: JSON, role: str) -> tuple[Part, ...]:
         return messages.result_parts(fields.text(message, "toolCallId"), result)
     calls = [chat.tool_call(item) for item in fields.objects(message.get("toolCalls"))]
     return (*messages.content_parts(message.get("content")), *calls)
-
-
-def _summary(record: JSON) -> tuple[str, bool]:
-    """The text that replaces the compacted messages, and whether the record has one."""
-    message = fields.mapping(record, "summary")
-    text = fields.text(record, "contextSummary") or fields.text(record, "summary")
-    return text or fields.plain_text(message.get("content")), bool(text or message)
-
-
-def _kind(summary: str, is_recorded: bool, messages: int) -> str:
-    if not summary:
-        return "empty" if is_recorded else "opaque"
-    return "summary" if messages == 1 else "summary+tail"
 
 
 def _estimates(record: JSON) -> str:
