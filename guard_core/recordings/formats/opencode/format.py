@@ -95,18 +95,22 @@ def _writer(export: JSON) -> str:
 
 
 def _is_export(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("info"), dict) and _has_parts(value.get("messages"))
+    if not isinstance(value, dict) or not isinstance(value.get("info"), dict):
+        return False
+    messages = value.get("messages")
+    return isinstance(messages, list) and all(
+        isinstance(item, dict) and "parts" in item and "info" in item for item in messages[:5]
+    )
 
 
 def _state(place: int, export: JSON) -> SessionState:
     """Which session an export is of, and which of its messages it has."""
     messages = (fields.mapping(item, "info") for item in fields.objects(export.get("messages")))
-    keys = ((fields.text(info, "id"), fields.text(info, "role"), _created(info)) for info in messages)
+    keys = (
+        (fields.text(info, "id"), fields.text(info, "role"), fields.timestamp(fields.mapping(info, "time"), "created"))
+        for info in messages
+    )
     return SessionState(place, fields.text(fields.mapping(export, "info"), "id"), tuple(keys))
-
-
-def _created(info: JSON) -> float | None:
-    return fields.timestamp(fields.mapping(info, "time"), "created")
 
 
 def _is_run_line(value: Any) -> bool:
@@ -139,16 +143,11 @@ def _from_lines(source: ByteSource, facts: FactCounter) -> Iterator[Session]:
         else:
             source.notes.skip(f"{fields.text(line.obj, 'type')[:40] or 'unnamed'} line")
     for name, messages in runs.items():
-        run, notes = _run(name, messages), ["The user's messages are not in the file."]
+        # The parts of one run as an export has them.
+        listed = [{"info": {"id": key, "role": "assistant"}, "parts": parts} for key, parts in messages.items()]
+        run = {"info": {"id": name}, "messages": listed}
+        notes = ["The user's messages are not in the file."]
         yield read_session(run, source, facts, agent=_writer(run), notes=notes)
-
-
-def _run(name: str, messages: dict[str, list[JSON]]) -> JSON:
-    """The parts of one run as an export has them."""
-    return {
-        "info": {"id": name},
-        "messages": [{"info": {"id": key, "role": "assistant"}, "parts": parts} for key, parts in messages.items()],
-    }
 
 
 def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
@@ -202,12 +201,6 @@ def _data(database: Database, row: DatabaseRow, what: str) -> JSON:
             return value
         raise DamagedRecording(f"the data of {name} are not an object")
     return {}
-
-
-def _has_parts(messages: Any) -> bool:
-    if not isinstance(messages, list):
-        return False
-    return all(isinstance(item, dict) and "parts" in item and "info" in item for item in messages[:5])
 
 
 FORMAT = OpenCodeFormat()

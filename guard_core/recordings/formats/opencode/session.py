@@ -159,7 +159,11 @@ class OpenCodeReader:
             self.log.compactions[-1].trigger == OVERFLOW and content == self.asked if after_summary else False
         )
         if after_summary and (meta or is_said_again):
-            self._insert(event)
+            # What OpenCode says after a compaction, in the user's name: a part of the compaction, not of the log.
+            last = self.log.compactions[-1]
+            base = (*last.base, Inserted(len(last.messages)))
+            self.notices.append((len(self.log.events), event))
+            self.log.compactions[-1] = replace(last, base=base, messages=(*last.messages, event))
             return
         if not meta:
             self._sends_all(_created(info))
@@ -181,19 +185,14 @@ class OpenCodeReader:
         note = "What the last compaction kept of earlier turns is sent again from here on."
         self.log.compaction(_edit(at, [whole], {}, time, "prompt", note))
 
-    def _insert(self, event: Event) -> None:
-        """What OpenCode says after a compaction, in the user's name: a part of the compaction, not of the log."""
-        last = self.log.compactions[-1]
-        base = (*last.base, Inserted(len(last.messages)))
-        self.notices.append((len(self.log.events), event))
-        self.log.compactions[-1] = replace(last, base=base, messages=(*last.messages, event))
-
     def _assistant(self, info: JSON, parts: list[JSON]) -> None:
         if self.system is None and (texts := [text for text in fields.items(info, "system") if isinstance(text, str)]):
             self.system = tuple(TextPart(text) for text in texts)
         steps = list(_steps(parts))
         began = any(part.get("type") == "step-start" for part in parts)
-        if _has_failed(info, steps):
+        error = fields.mapping(info, "error")
+        # Not the user's own stop, and not behind a step that was finished.
+        if error and fields.text(error, "name") != ABORTED and not any(finish for _, finish in steps):
             self._failed(info, parts)
             return
         for number, (step, finish) in enumerate(steps):
@@ -229,7 +228,10 @@ class OpenCodeReader:
             self.log.calls.append(replace(call, at=at, response=at if content else None))
         results = tuple(part for tool in tools for part in self._result(tool))
         if results:
-            self.log.event(Role.USER, results, source_id=source_id, timestamp=_ended(tools) or created)
+            states = [fields.mapping(tool, "state") for tool in tools]
+            times = [fields.timestamp(fields.mapping(state, "time"), "end") for state in states]
+            ended = max((time for time in times if time is not None), default=None)
+            self.log.event(Role.USER, results, source_id=source_id, timestamp=ended or created)
 
     def _summary(self, info: JSON, parts: list[JSON]) -> None:
         """The summariser's answer: it stays out of the log. With an error or without any part of text the compaction
@@ -252,7 +254,9 @@ class OpenCodeReader:
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
         start = self.starts.get(marker.tail, self._here) if marker and marker.tail else self._here
-        first = start if marker is None or not self._is_scoped(marker) else max(start, self.prompt)
+        # Kilo Code leaves out what its own compactions keep of earlier turns, until the next prompt.
+        is_scoped = self.agent == KILO and marker is not None and marker.auto
+        first = max(start, self.prompt) if is_scoped else start
         self.waiting = _Waiting(start, first, len(messages)) if start < first else None
         tail, again = self._between(first, self._here, len(messages))
         self.notices += [(at, message) for message in messages]
@@ -270,10 +274,6 @@ class OpenCodeReader:
             )
         )
         self.compacted = True
-
-    def _is_scoped(self, marker: _Marker) -> bool:
-        """Does the agent leave out what a compaction keeps of earlier turns, until the next prompt."""
-        return self.agent == KILO and marker.auto
 
     def _between(self, first: _Place, stop: _Place, inserted: int) -> tuple[View, list[Event]]:
         """What is kept between two places, behind so many inserted messages: events, and what earlier compactions put
@@ -366,8 +366,11 @@ class OpenCodeReader:
     def _with_pruning(self) -> list[RecordedCompaction]:
         """The compactions with one edit more for each time when results were cleared."""
         cleared: dict[int, list[_Pruned]] = {}
+        events = self.log.outlines
         for item in self.pruned:
-            cleared.setdefault(self._when(item), []).append(item)
+            later = range(item.event + 1, len(events))
+            at = next((index for index in later if (events[index].timestamp or 0) >= item.time), len(events))
+            cleared.setdefault(at, []).append(item)
         compactions: list[RecordedCompaction] = []
         rewritten: dict[int, Event] = {}
         summaries = iter(self.log.compactions)
@@ -382,12 +385,6 @@ class OpenCodeReader:
             if at in cleared and not (compactions and compactions[-1].at == at):
                 compactions.append(_edit(at, compactions, rewritten, min(item.time for item in cleared[at])))
         return compactions
-
-    def _when(self, item: _Pruned) -> int:
-        """How many events the log had when a result was cleared."""
-        events = self.log.outlines
-        later = range(item.event + 1, len(events))
-        return next((index for index in later if (events[index].timestamp or 0) >= item.time), len(events))
 
 
 def _steps(parts: list[JSON]) -> Iterator[tuple[list[JSON], JSON]]:
@@ -405,12 +402,6 @@ def _steps(parts: list[JSON]) -> Iterator[tuple[list[JSON], JSON]]:
             step.append(part)
     if step:
         yield step, {}
-
-
-def _has_failed(info: JSON, steps: list[tuple[list[JSON], JSON]]) -> bool:
-    """Did an answer end in an error that is not the user's own stop, before its step was finished?"""
-    error = fields.mapping(info, "error")
-    return bool(error) and fields.text(error, "name") != ABORTED and not any(finish for _, finish in steps)
 
 
 def _result_text(tool: JSON) -> Any:
@@ -474,11 +465,6 @@ def _fresh(usage: JSON) -> int | None:
 
 def _created(info: JSON) -> float | None:
     return fields.timestamp(fields.mapping(info, "time"), "created")
-
-
-def _ended(tools: list[JSON]) -> float | None:
-    times = [fields.timestamp(fields.mapping(fields.mapping(tool, "state"), "time"), "end") for tool in tools]
-    return max((time for time in times if time is not None), default=None)
 
 
 def _sealed(metadata: Any) -> int:

@@ -47,7 +47,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.lost_lines import skipped_words
 from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.views import Span, View
+from guard_core.views import Span
 
 CONDENSATIONS = frozenset({"condensation", "condense"})
 # `filter_out` of the agent's controller: not in the request, nor counted in it by a summary's offset.
@@ -327,17 +327,14 @@ class OpenHandsReader:
         elif observation:
             self._older_result(item, line)
         elif action == "system":
-            self._older_system(item)
+            self._sent.add(_id(item))
+            arguments = fields.mapping(item, "args") or item
+            self._system = fields.content_parts(arguments.get("content"))
+            self._tools = arguments.get("tools")
         elif action:
             self._older_action(item, action, line)
         else:
             self._source.notes.skip("entry without action or observation")
-
-    def _older_system(self, item: JSON) -> None:
-        self._sent.add(_id(item))
-        arguments = fields.mapping(item, "args") or item
-        self._system = fields.content_parts(arguments.get("content"))
-        self._tools = arguments.get("tools")
 
     def _older_action(self, item: JSON, action: str, line: int | None) -> None:
         arguments = fields.mapping(item, "args") or item
@@ -435,6 +432,7 @@ class OpenHandsReader:
         message = Event(Role.USER, (TextPart(summary),), meta=True, line=line) if summary else None
         self._sent.condense(_id(item), forgotten, message, fields.tokens(item, "summary_offset"))
         base, messages = self._sent.view(self._places)
+        kind = "summary+tail" if base and isinstance(base[-1], Span) else "summary"
         response = fields.text(item, "llm_response_id")
         usage, requested = self._usage.condenser.call() or self._usage.of_summary(response), self._requested
         self._requested = False
@@ -442,7 +440,7 @@ class OpenHandsReader:
             RecordedCompaction(
                 at=at,
                 evidence=Evidence.DECLARED,
-                kind=_kind(base, message is not None),
+                kind="trim" if message is None else kind,
                 base=base,
                 messages=messages,
                 trigger="requested" if requested else "",
@@ -451,12 +449,6 @@ class OpenHandsReader:
                 timestamp=time,
             )
         )
-
-
-def _kind(base: View, summarised: bool) -> str:
-    if not summarised:
-        return "trim"
-    return "summary+tail" if base and isinstance(base[-1], Span) else "summary"
 
 
 def _id(item: JSON) -> str:

@@ -85,7 +85,10 @@ class PiEventReader:
     def line(self, line: Line) -> None:
         obj, kind = line.obj, fields.text(line.obj, "type")
         if kind == "session":
-            self._header(line)
+            known = fields.text(self.entries.header, "id")
+            if self.entries.log.events and fields.text(obj, "id") != known:
+                self._next()  # several runs were kept in one file
+            self.entries.line(line, on_path=True)
         elif kind == "message_end":
             if not isinstance(obj.get("message"), dict):
                 place = line.column("message")
@@ -96,13 +99,6 @@ class PiEventReader:
         else:
             self.reason = fields.text(obj, "reason") if kind.endswith("compaction_start") else self.reason
             self.source.notes.skip(kind[:60] or "line without a type")
-
-    def _header(self, line: Line) -> None:
-        """Of this session, or of the next, where several runs were kept in one file."""
-        known = fields.text(self.entries.header, "id")
-        if self.entries.log.events and fields.text(line.obj, "id") != known:
-            self._next()
-        self.entries.line(line, on_path=True)
 
     def _entry(self, line: Line, entry: JSON) -> None:
         self.entries.line(line._replace(obj=entry), on_path=True)

@@ -285,7 +285,8 @@ class PiSessionReader:
         if on_path:
             self.last_role, self.takes_back = role, False
         else:
-            self._leave(refused=refused)
+            messages, refusals = self.left.messages + 1, self.left.refused + refused
+            self.left = replace(self.left, messages=messages, refused=refusals)
         if role == "assistant":
             self._answer(message, place, on_path)
             return
@@ -309,10 +310,6 @@ class PiSessionReader:
             if names_length(error):
                 self.log.refuse(error)
         return names_length(error)
-
-    def _leave(self, *, refused: bool) -> None:
-        """Count a message on another branch, and whether it is a request that the provider refused as too long."""
-        self.left = replace(self.left, messages=self.left.messages + 1, refused=self.left.refused + refused)
 
     def _result(self, message: dict[str, Any]) -> tuple[Part, ...]:
         parts = _parts(message.get("content"))
@@ -342,18 +339,15 @@ class PiSessionReader:
             prompt = call.prompt_tokens or 0 if call is not None else 0
             self.left = replace(self.left, largest=max(self.left.largest, prompt))
             return
-        if parts and self._is_never_sent(message):
+        # Later versions pass over answers that were aborted or failed; those of 2025 sent what there was of them.
+        passes_over = (fields.tokens(self.header, "version") or 1) >= PASSES_OVER_FAILED
+        if parts and passes_over and fields.text(message, "stopReason") in FAILED:
             self.unsent += 1
             parts = ()
         if parts:
             self.log.event(Role.MODEL, parts, **place)
         if call is not None:
             self.log.calls.append(_placed(call, at, at if parts else None))
-
-    def _is_never_sent(self, message: dict[str, Any]) -> bool:
-        """Later versions pass over answers that were aborted or failed; those of 2025 sent what there was of them."""
-        version = fields.tokens(self.header, "version") or 1
-        return version >= PASSES_OVER_FAILED and fields.text(message, "stopReason") in FAILED
 
     def _added(self, line: Line, kind: str, on_path: bool) -> None:
         """What pi or an extension put into the conversation as the user's message."""
