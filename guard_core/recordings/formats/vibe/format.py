@@ -47,7 +47,12 @@ class VibeFormat:
         if source.shape is SourceShape.LINES or _is_journal(source):
             heads = [line.obj for line in source.head_lines()]
             return any(map(_is_record, heads)) or sum(map(log.is_message, heads)) * 2 > len(heads)
-        return source.shape is SourceShape.JSON and _is_value(source.json_head(allow_nan=True))
+        if source.shape is not SourceShape.JSON:
+            return False
+        value = source.json_head(allow_nan=True)
+        if store.is_chunk(value) or log.is_whole(value) or log.is_meta(value):
+            return True
+        return isinstance(value, dict) and value.keys() >= {"store_format", "generation"}
 
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
@@ -76,12 +81,6 @@ def _is_journal(source: ByteSource) -> bool:
     """A journal or a log of one line."""
     heads = source.head_lines(1)
     return source.shape is SourceShape.JSON and any(_is_record(line.obj) or log.is_message(line.obj) for line in heads)
-
-
-def _is_value(value: Any) -> bool:
-    if store.is_chunk(value) or log.is_whole(value) or log.is_meta(value):
-        return True
-    return isinstance(value, dict) and value.keys() >= {"store_format", "generation"}
 
 
 def _roots(names: list[str]) -> list[str]:

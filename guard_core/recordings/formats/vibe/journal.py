@@ -99,7 +99,12 @@ class JournalReader:
         model_input = fields.mapping(request, "model_input")
         sent = fields.mapping(model_input, "messages")
         items, is_whole = list(fields.objects(sent.get("messages"))), fields.text(sent, "type") != "append"
-        self._take(_events(items, line), is_whole=is_whole)
+        events = _events(items, line)
+        if is_whole:
+            system, self._sent = chat.split_system(events)
+            self._system = system or self._system
+        else:
+            self._sent.extend(events)
         catalog = fields.mapping(model_input, "tool_catalog")
         self._tools = chat.tool_definitions(catalog.get("tools")) or self._tools
         self._size = self._size.with_request(items, catalog.get("tools"), is_whole=is_whole)
@@ -133,13 +138,6 @@ class JournalReader:
         """How many tokens Vibe's count has above the total of the last answer, None where there is none to go by.
         `since` are the messages from that answer on, `sent` all of them."""
         return None if self._last is None else self._last.pending(since, sent, is_corrected=self.is_corrected)
-
-    def _take(self, events: list[Event], *, is_whole: bool) -> None:
-        if not is_whole:
-            self._sent.extend(events)
-            return
-        system, self._sent = chat.split_system(events)
-        self._system = system or self._system
 
     def _result(self, result: JSON, line: int) -> None:
         """The result of a completion waits for the record that has its time; other results are those of tools."""

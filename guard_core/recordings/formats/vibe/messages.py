@@ -20,7 +20,11 @@ def message_event(message: JSON, line: int | None = None) -> Event | None:
         return None
     parts = _parts(message.get("content"))
     if fields.text(message, "role") == "tool":
-        parts = _result(message, parts)
+        text = "".join(part.text for part in parts if isinstance(part, TextPart))
+        media = (part for part in parts if not isinstance(part, TextPart))
+        failed = fields.text(message, "outcome") in FAILURES
+        name, call_id = fields.text(message, "name"), fields.text(message, "tool_call_id")
+        parts = (ToolResultPart(name, text, call_id, failed), *media)
     meta = role is Role.USER and any(isinstance(part, TextPart) and is_envelope(part.text) for part in parts)
     return Event(role, parts, line=line, meta=meta)
 
@@ -54,14 +58,6 @@ def _part(item: JSON) -> Part | None:
         return ReasoningPart(text, opaque_bytes=fields.opaque_size(sealed) if sealed else 0)
     parts = fields.content_parts([item])
     return parts[0] if parts else OtherPart(kind or "unknown", item)
-
-
-def _result(message: JSON, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    text = "".join(part.text for part in parts if isinstance(part, TextPart))
-    media = (part for part in parts if not isinstance(part, TextPart))
-    failed = fields.text(message, "outcome") in FAILURES
-    name, call_id = fields.text(message, "name"), fields.text(message, "tool_call_id")
-    return (ToolResultPart(name, text, call_id, failed), *media)
 
 
 def compacted_length(sent: tuple[Event, ...]) -> int | None:

@@ -138,9 +138,7 @@ class StoreReader:
             remarks.append("The system prompt is not in the file.")
         if thread.tools is None:
             remarks.append("The schemas of the tools are not in the file.")
-        thread.compactions = [
-            _with_counted_summariser(_with_pending(item, self.journal.pending)) for item in thread.compactions
-        ]
+        thread.compactions = [_with_pending(item, self.journal.pending) for item in thread.compactions]
         if not number:
             thread.side_calls.extend(self.journal.side_calls)
         return thread.session(
@@ -159,17 +157,13 @@ class StoreReader:
 
 
 def _with_pending(item: RecordedCompaction, pending: dict[str, int | None]) -> RecordedCompaction:
-    """A compaction of the journal with the tokens that were pending."""
-    action = item.summariser.source_id if item.summariser is not None else ""
-    return msgspec.structs.replace(item, pending_tokens=pending.get(action) or None)
+    """A compaction of the journal with the tokens that were pending; its summariser is known where its tokens are."""
+    summariser = item.summariser
+    pending_tokens = pending.get("" if summariser is None else summariser.source_id) or None
+    known = summariser is not None and summariser.prompt_tokens is not None
+    return msgspec.structs.replace(item, pending_tokens=pending_tokens, summariser=summariser if known else None)
 
 
 def _ends_with(context: tuple[Event, ...], text: str) -> bool:
     last = context[-1].parts if context else ()
     return any(isinstance(part, TextPart) and part_text(part).strip() == text.strip() for part in last)
-
-
-def _with_counted_summariser(item: RecordedCompaction) -> RecordedCompaction:
-    """The call of the summariser is known where its tokens are."""
-    known = item.summariser is not None and item.summariser.prompt_tokens is not None
-    return item if known else msgspec.structs.replace(item, summariser=None)
