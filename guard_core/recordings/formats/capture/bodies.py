@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -62,19 +63,14 @@ class CapturedCalls:
 
     def recording(self, name: str) -> Recording:
         """The sessions of all calls. Raises DamagedRecording where there are none."""
-        recordings = [part for reader in self._readers.values() if (part := _recording(reader)) is not None]
+        recordings: list[Recording] = []
+        for reader in self._readers.values():
+            with suppress(DamagedRecording):
+                recordings.append(reader.recording())
         if not recordings:
             raise self._source.nothing_left("no call of a model can be read")
         sessions = tuple(session for recording in recordings for session in recording.sessions)
         return Recording(name, sessions, _facts(name, recordings), self._source.notes)
-
-
-def _recording(reader: Any) -> Recording | None:
-    try:
-        recording: Recording = reader.recording()
-    except DamagedRecording:
-        return None
-    return recording
 
 
 def _facts(name: str, recordings: list[Recording]) -> RecordingFacts:

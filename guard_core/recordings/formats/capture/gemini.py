@@ -52,14 +52,12 @@ def as_log(path: str, request: JSON, response: Any) -> tuple[JSON, JSON]:
     inner = fields.mapping(request, "request") or request  # Code Assist wraps the request of the API
     name = path.partition(MODELS)[2].partition(":")[0] or fields.text(request, "model")
     body = {**inner, "messages": inner.get("contents"), "model": name}
-    pieces = [fields.mapping(piece, "response") or piece for piece in _pieces(response)]
-    return body, _joined(pieces, name) if pieces else {}
-
-
-def _pieces(response: Any) -> list[JSON]:
     if isinstance(response, str):
-        return streams.pieces_of(response)
-    return list(fields.objects(response if isinstance(response, list) else [response]))
+        streamed = streams.pieces_of(response)
+    else:
+        streamed = list(fields.objects(response if isinstance(response, list) else [response]))
+    pieces = [fields.mapping(piece, "response") or piece for piece in streamed]
+    return body, _joined(pieces, name) if pieces else {}
 
 
 def _joined(pieces: list[JSON], model: str) -> JSON:

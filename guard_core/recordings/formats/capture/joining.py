@@ -47,7 +47,11 @@ def joined(session: Session, captured: Sequence[Session]) -> JoinedSession:
     messages = set(_texts((*session.events, *(one for each in session.compactions for one in each.own_messages))))
     sent = {id(each): (_beyond(each.system, messages), each.tools) for each in paired}
     system, tools = sent[id(paired[-1])]
-    notes = [note for note in session.notes if not _is_of_lack(note)]
+    notes = [
+        note
+        for note in session.notes
+        if not note.endswith("not in the file.") or not any(words in note for words in _LACKED)
+    ]
     if any(each != (system, tools) for each in sent.values()):
         notes.append(CHANGED)
     said = {part for each in paired for part in _texts(each.events)}
@@ -82,7 +86,3 @@ def _texts(events: Iterable[Event]) -> Iterator[str]:
 def _beyond(system: tuple[Part, ...] | None, messages: set[str]) -> tuple[Part, ...] | None:
     """The parts of a captured system prompt that are no messages of the recording: some agents send both alike."""
     return tuple(part for part in system or () if part_text(part).strip() not in messages) or None
-
-
-def _is_of_lack(note: str) -> bool:
-    return note.endswith("not in the file.") and any(words in note for words in _LACKED)

@@ -192,7 +192,7 @@ def _of_bedrock(record: JSON) -> _Logged:
     request = request if isinstance(request, dict) else {}
     api = _bedrock_api(fields.text(record, "operation"), fields.text(record, "modelId"), request, response)
     model, when = fields.text(record, "modelId"), fields.timestamp(record, "timestamp")
-    if api == "converse" and not _has_usage(response):
+    if api == "converse" and fields.tokens(fields.mapping(response, "usage"), "inputTokens") is None:
         response = {**(response if isinstance(response, dict) else {}), "usage": _counts(sent, answered)}
     error = fields.text(record, "errorCode")
     if error:
@@ -214,10 +214,6 @@ def _bedrock_api(operation: str, model: str, request: JSON, response: Any) -> st
 def _is_without_request(record: JSON) -> bool:
     places = fields.mapping(record, "input").keys() & {_INPUT, "inputBodyS3Path"}
     return record.get("schemaType") == _BEDROCK and not places
-
-
-def _has_usage(response: Any) -> bool:
-    return fields.tokens(fields.mapping(response, "usage"), "inputTokens") is not None
 
 
 def _counts(given: JSON, answer: JSON) -> JSON:
