@@ -94,11 +94,9 @@ def _is_own(message: JSON) -> bool:
     parts = list(fields.objects(message.get("parts")))
     if any(fields.text(part, "type") in _OWN_PARTS or fields.text(part, "state") in _STATES for part in parts):
         return True
-    return bool(parts) and all(map(_is_text, parts))
-
-
-def _is_text(part: JSON) -> bool:
-    return fields.text(part, "type") in _TEXTS and isinstance(part.get("text"), str)
+    return bool(parts) and all(
+        fields.text(part, "type") in _TEXTS and isinstance(part.get("text"), str) for part in parts
+    )
 
 
 class _ChatReader:
@@ -116,21 +114,20 @@ class _ChatReader:
             self._source.notes.skip(f"message of the role {fields.text(message, 'role')[:40] or 'none'}")
             return
         self._facts.message()
-        self._sums += _has_counts(message.get("metadata"))
+        about = message.get("metadata")  # what an application noted of it, perhaps counts of tokens
+        noted = about.items() if isinstance(about, dict) else ()
+        self._sums += any(_COUNTS.search(key) and isinstance(value, dict | int) for key, value in noted)
         when = fields.timestamp(message, "createdAt")
         if not isinstance(message.get("parts"), list) and not isinstance(message.get("toolInvocations"), list):
-            self._of_model(message, role, line, when)
+            event = ai_sdk.message_event(message, line)
+            wrong_kinds.check_words(self._source, message, "content", "a message", line)
+            # As a model is given it: the results in one of the assistant are what a provider ran itself.
+            self._add(role, list(event.parts) if event is not None else [], line, when)
             return
         steps = list(_steps(message))
         for said, results in steps:
             self._add(role, said, line, when)
             self._add(Role.USER, results, line, when)
-
-    def _of_model(self, message: JSON, role: Role, line: int | None, when: float | None) -> None:
-        """A message as a model is given it: the results in one of the assistant are what a provider ran itself."""
-        event = ai_sdk.message_event(message, line)
-        wrong_kinds.check_words(self._source, message, "content", "a message", line)
-        self._add(role, list(event.parts) if event is not None else [], line, when)
 
     def _add(self, role: Role, parts: list[Part], line: int | None, when: float | None) -> None:
         if not parts:
@@ -156,12 +153,6 @@ class _ChatReader:
         self._log.notes.append("The schemas of the tools are not in the file.")
         session = self._log.session(system=self._system or None)
         return Recording(NAME, (session,), self._facts.facts(), self._source.notes)
-
-
-def _has_counts(metadata: Any) -> bool:
-    """Does what an application noted of a message have counts of tokens?"""
-    items = metadata.items() if isinstance(metadata, dict) else ()
-    return any(_COUNTS.search(key) and isinstance(value, dict | int) for key, value in items)
 
 
 def _steps(message: JSON) -> Iterator[tuple[list[Part], list[Part]]]:

@@ -155,7 +155,11 @@ class AnthropicReader(ChatReader):
         content, summary = [], None
         for block in fields.objects(response["content"]):
             if fields.text(block, "type") == "compaction":
-                self._summarisers[_summary_key(block)] = _summariser(response)
+                # The call that made it is one iteration of the call that it belongs to.
+                listed = fields.objects(fields.mapping(response, "usage").get("iterations"))
+                spent = next((item for item in listed if fields.text(item, "type") == "compaction"), {})
+                call = ModelCall(at=0, model=fields.text(response, "model"), **usage_of(spent))
+                self._summarisers[_summary_key(block)] = call
                 summary = _summary_event(block, None)
             else:
                 content.append(block)
@@ -209,7 +213,13 @@ class AnthropicReader(ChatReader):
         names = {part.id: part.name for part in parts if isinstance(part, ToolCallPart)}
         results = (part.call_id for part in parts if isinstance(part, ToolResultPart))
         cleared = set(islice((name for name in results if names.get(name) not in self._spared), count))
-        return tuple(self._with_placeholder(event, cleared) for event in messages)
+        edited = []
+        for event in messages:
+            which = tuple(isinstance(part, ToolResultPart) and part.call_id in cleared for part in event.parts)
+            if any(which):
+                event = self._edited_once(event, which, lambda part: replace(part, content=CLEARED))
+            edited.append(event)
+        return tuple(edited)
 
     def _without_thinking(self, messages: tuple[Event, ...], turns: int) -> tuple[Event, ...]:
         """The messages without the thinking of the oldest turns that have some; a turn begins with words of the
@@ -217,7 +227,8 @@ class AnthropicReader(ChatReader):
         turn, thinking = 0, []
         for event in messages:
             turn += event.starts_turn()
-            thinking.append(turn if _thinks(event) else -1)
+            thinks = [_is_thinking(part) for part in event.parts]
+            thinking.append(turn if any(thinks) and not all(thinks) else -1)  # a message of thinking alone stays
         cleared = set(islice(dict.fromkeys(number for number in thinking if number >= 0), turns))
         return tuple(
             self._edited_once(event, tuple(map(_is_thinking, event.parts)), lambda part: None)
@@ -225,13 +236,6 @@ class AnthropicReader(ChatReader):
             else event
             for event, number in zip(messages, thinking, strict=True)
         )
-
-    def _with_placeholder(self, event: Event, cleared: set[str]) -> Event:
-        """A message without the results of these calls; the same object for the same message."""
-        which = tuple(isinstance(part, ToolResultPart) and part.call_id in cleared for part in event.parts)
-        if not any(which):
-            return event
-        return self._edited_once(event, which, lambda part: replace(part, content=CLEARED))
 
     def _edited_once(self, event: Event, which: tuple[bool, ...], edit: Callable[[Any], Part | None]) -> Event:
         """A message with some of its parts edited, or left out; the same object for the same message."""
@@ -364,33 +368,17 @@ def _is_thinking(part: Part) -> bool:
     return isinstance(part, ReasoningPart)
 
 
-def _thinks(event: Event) -> bool:
-    """Has a message thinking, and anything else that is left of it without."""
-    return any(map(_is_thinking, event.parts)) and not all(map(_is_thinking, event.parts))
-
-
 def _summary_event(block: JSON, line: int | None) -> Event:
-    return Event(Role.USER, (_summary(block),), _summary_key(block), line, meta=True)
-
-
-def _summary(block: JSON) -> Part:
-    """The words of a summary; of a sealed one its size."""
-    words = fields.text(block, "content")
-    sealed = fields.text(block, "encrypted_content")
-    return TextPart(words) if words else ReasoningPart(opaque_bytes=fields.opaque_size(sealed))
+    """A summary with its words; a sealed one with its size."""
+    words, sealed = fields.text(block, "content"), fields.text(block, "encrypted_content")
+    part = TextPart(words) if words else ReasoningPart(opaque_bytes=fields.opaque_size(sealed))
+    return Event(Role.USER, (part,), _summary_key(block), line, meta=True)
 
 
 def _summary_key(block: JSON) -> str:
     """What distinguishes a summary: it has no id."""
     words = fields.text(block, "content") + fields.text(block, "encrypted_content")
     return blake2b(words.encode("utf-8", "replace"), digest_size=8).hexdigest()
-
-
-def _summariser(response: JSON) -> ModelCall:
-    """The call that made a summary, as one iteration of the call that it belongs to."""
-    listed = fields.objects(fields.mapping(response, "usage").get("iterations"))
-    spent = next((item for item in listed if fields.text(item, "type") == "compaction"), {})
-    return ModelCall(at=0, model=fields.text(response, "model"), **usage_of(spent))
 
 
 def message_event(message: JSON, line: int | None = None, **rest: Any) -> Event | None:

@@ -88,17 +88,15 @@ def is_message(value: Any) -> bool:
 
 
 def _is_record(value: JSON) -> bool:
-    return is_message(value) or any(map(is_message, _messages(value)[:_HEADS])) or _is_answer(value)
+    if is_message(value) or any(map(is_message, _messages(value)[:_HEADS])):
+        return True
+    # A response, a record that holds only a response, or a piece of one.
+    response = piece_of(value) or (value if "choices" in value else log_records.response_of(value))
+    return any("message" in choice or "delta" in choice for choice in fields.objects(response.get("choices")))
 
 
 def _messages(record: JSON) -> list[Any]:
     return fields.items(log_records.request_of(record), "messages")
-
-
-def _is_answer(record: JSON) -> bool:
-    """Is it a response, a record that holds only a response, or a piece of one?"""
-    response = piece_of(record) or (record if "choices" in record else log_records.response_of(record))
-    return any("message" in choice or "delta" in choice for choice in fields.objects(response.get("choices")))
 
 
 def piece_of(record: JSON) -> JSON | None:
@@ -181,7 +179,9 @@ class ChatReader:
         if is_message(record):
             self._messages.extend(self._events([record], line))
         elif (piece := piece_of(record)) is not None:
-            self._piece(line, piece)
+            if fields.text(piece, "type") == "message_start":
+                self._end_streams()
+            self._pieces.setdefault(fields.text(piece, "id"), []).append(piece)
         elif _messages(record):
             self._ask(line, record)
         elif response := record if "choices" in record else log_records.response_of(record):
@@ -197,7 +197,10 @@ class ChatReader:
             self._requests.append(Request(tuple(messages), ModelCall(at=0), system=system))
         if not self._requests and not self._lone:
             raise DamagedRecording("no message can be read")
-        self._count_calls()
+        self.mend_counts(self._requests)
+        for call in (*(request.call for request in self._requests), *(call for call, _ in self._lone)):
+            if call.prompt_tokens is not None:
+                self.facts.call(call.prompt_tokens)
         log = self._answered or (len(self._requests) > 1 and _is_one_history(self._requests))
         if not log:
             self.facts.message(sum(self._heads))
@@ -208,13 +211,6 @@ class ChatReader:
             raise LimitExceeded(f"{len(sessions)} sessions in one file (limit {self.source.limits.sessions})")
         return Recording(self.name, tuple(sessions), self.facts.facts(), self.source.notes)
 
-    def _count_calls(self) -> None:
-        """All was read: count the calls of the log."""
-        self.mend_counts(self._requests)
-        for call in (*(request.call for request in self._requests), *(call for call, _ in self._lone)):
-            if call.prompt_tokens is not None:
-                self.facts.call(call.prompt_tokens)
-
     def mend_counts(self, requests: list[Request]) -> None:
         """Mend counts, in place, that only all requests together show to be wrong."""
 
@@ -222,7 +218,7 @@ class ChatReader:
         """A request, with its response where that is in the same record."""
         self._end_streams()
         response = log_records.response_of(record)
-        if _only_counts(response):
+        if set(response) in ({"input_tokens"}, {"input_tokens", "context_management"}):
             self.source.notes.skip("request that only counts tokens")
             return
         if self._is_repeat(record, response):
@@ -263,11 +259,6 @@ class ChatReader:
             call = replace(call, timestamp=request.call.timestamp)
         self._answered = True
         self._requests[at] = replace(request, call=call, response=self._answer_event(response, line))
-
-    def _piece(self, line: int | None, piece: JSON) -> None:
-        if fields.text(piece, "type") == "message_start":
-            self._end_streams()
-        self._pieces.setdefault(fields.text(piece, "id"), []).append(piece)
 
     def _end_streams(self) -> None:
         pieces, self._pieces = self._pieces, {}
@@ -418,11 +409,6 @@ def _tools(body: JSON) -> tuple[ToolDefinition, ...] | None:
     places = (body, fields.mapping(body, "optional_params"), fields.mapping(body, "model_parameters"))
     listed = (place.get(key) for place in places for key in ("tools", "functions"))
     return chat.tool_definitions(next((tools for tools in listed if isinstance(tools, list)), None))
-
-
-def _only_counts(response: JSON) -> bool:
-    """Is it the response of an endpoint that counts a request's tokens without a call of the model?"""
-    return set(response) in ({"input_tokens"}, {"input_tokens", "context_management"})
 
 
 def usage_of(usage: JSON) -> JSON:
