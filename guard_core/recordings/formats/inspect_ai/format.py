@@ -220,23 +220,19 @@ class _Sample:
         return builder.session(system=system, **self._about())
 
     def _session(self, thread: Thread, number: int) -> Session:
-        if number == 0:
-            self._add_tail(thread)
+        if number == 0:  # what is behind the last answer (the last tool result), as the sample's final list has it
+            known = {event.source_id for event in thread.events if event.source_id}
+            places = [index for index, event in enumerate(self._final) if event.source_id in known]
+            thread.events.extend(self._final[places[-1] + 1 :] if places else ())
         session = thread.session("inspect", self._source.limits, **self._about())
         if number == 0:
             return session
         name = f" ({thread.agent})" if thread.agent else ""
         return msgspec.structs.replace(session, title=f"{session.title} · context {number + 1}{name}")
 
-    def _add_tail(self, thread: Thread) -> None:
-        """The messages behind the last answer (the last tool result), as the sample's final list has them."""
-        known = {event.source_id for event in thread.events if event.source_id}
-        places = [index for index, event in enumerate(self._final) if event.source_id in known]
-        if places:
-            thread.events.extend(self._final[places[-1] + 1 :])
-
     def _about(self) -> dict[str, Any]:
         run = fields.mapping(self._header, "eval")
+        version = fields.text(fields.mapping(run, "packages"), "inspect_ai")
         return {
             "title": self.title,
             "agent": fields.text(run, "task"),
@@ -245,7 +241,7 @@ class _Sample:
             "started_at": fields.timestamp(self._sample, "started_at") or fields.timestamp(run, "created"),
             "notes": (_STOPPED,) if self._header.get(_UNFINISHED) is True else (),
             "settings": _settings(self._header),
-            "versions": _versions(run),
+            "versions": ((0, version),) if version else (),
         }
 
     def _conversations(self) -> SampleContexts:
@@ -405,11 +401,6 @@ def _settings(header: JSON) -> tuple[AgentSetting, ...]:
             if type(threshold) in (int, float) and 0 < threshold <= MAX_TOKENS:
                 return (AgentSetting("threshold", threshold, f"in the plan, of {fields.text(step, 'solver')[:80]}"),)
     return ()
-
-
-def _versions(run: JSON) -> tuple[tuple[int, str], ...]:
-    version = fields.text(fields.mapping(run, "packages"), "inspect_ai")
-    return ((0, version),) if version else ()
 
 
 def _range(ref: Any, size: int) -> tuple[int, int]:

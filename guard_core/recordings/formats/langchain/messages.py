@@ -98,22 +98,17 @@ def usage_of(body: JSON) -> dict[str, Any]:
     if usage:
         details = fields.mapping(usage, "input_token_details")
         hour = fields.tokens(details, fields.HOUR_TOKENS)
+        # langchain-anthropic (1.7.10) says 0 of all tokens written to the cache where it knows how long it keeps each.
+        written = (fields.tokens(details, "ephemeral_5m_input_tokens") or 0) + (hour or 0)
         return {
             "prompt_tokens": fields.tokens(usage, "input_tokens"),
             "cached_tokens": fields.tokens(details, "cache_read"),
-            "cache_write_tokens": _written(details),
+            "cache_write_tokens": written or fields.tokens(details, "cache_creation"),
             "output_tokens": fields.tokens(usage, "output_tokens"),
             **({} if hour is None else {"cache_hour_tokens": hour}),
         }
     metadata = fields.mapping(body, "response_metadata")
     return provider_usage_of(fields.mapping(metadata, "token_usage") or fields.mapping(metadata, "usage"))
-
-
-def _written(details: JSON) -> int | None:
-    """The tokens that were written to the cache. langchain-anthropic (1.7.10) says 0 of all where it knows how
-    long the cache keeps each part."""
-    parts = (fields.tokens(details, key) for key in ("ephemeral_5m_input_tokens", fields.HOUR_TOKENS))
-    return sum(filter(None, parts)) or fields.tokens(details, "cache_creation")
 
 
 def provider_usage_of(usage: JSON) -> dict[str, Any]:

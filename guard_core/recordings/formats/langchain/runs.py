@@ -205,7 +205,9 @@ class LangChainRuns:
         inputs = fields.mapping(run, "inputs")
         listed = inputs.get("messages")
         if isinstance(listed, list) and listed:
-            nested = listed[0] if isinstance(listed[0], list) and not _is_pair(listed[0]) else listed
+            first = listed[0] if isinstance(listed[0], list) else []
+            is_pair = len(first) == 2 and all(isinstance(item, str) for item in first)  # a role and its text
+            nested = listed if is_pair or not isinstance(listed[0], list) else first
             return [event for item in nested if (event := event_of(item)) is not None]
         prompt = next((item for item in fields.items(inputs, "prompts") if isinstance(item, str)), "")
         return (self._from_chain(run, prompt) or self._from_prompt(prompt, before)) if prompt else []
@@ -234,10 +236,6 @@ class LangChainRuns:
         return [
             self._known.get(text) or Event(role, (TextPart(text),)) for role, text in texts or [(Role.USER, prompt)]
         ]
-
-
-def _is_pair(value: list[Any]) -> bool:
-    return len(value) == 2 and all(isinstance(item, str) for item in value)
 
 
 def _order(run: JSON) -> tuple[float, str]:

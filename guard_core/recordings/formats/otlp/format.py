@@ -214,7 +214,10 @@ class _Traces:
         for span in self._calls:
             named = self._named(span)
             group = groups.setdefault(named or span.trace, _Group(named or span.trace, bool(named)))
-            group.contents.append(_Content(span, self._outer(span), texts, group.key))
+            parent = self._by_id.get((span.trace, span.parent))
+            # Some instrumentations keep the messages in the model span around a leaf one.
+            outer = parent if parent is not None and trace_kinds.is_model(parent) else None
+            group.contents.append(_Content(span, outer, texts, group.key))
         for span in self._tools:
             if (known := groups.get(self._named(span) or span.trace)) is not None:
                 known.tools.append(span)
@@ -317,11 +320,6 @@ class _Traces:
             seen.add(span.id)
             span = self._by_id.get((span.trace, span.parent))
         return call.service
-
-    def _outer(self, span: TraceSpan) -> TraceSpan | None:
-        """The model span around a leaf one: some instrumentations keep the messages there."""
-        parent = self._by_id.get((span.trace, span.parent))
-        return parent if parent is not None and trace_kinds.is_model(parent) else None
 
     def _requests(self, contents: list[_Content]) -> list[Request]:
         requests: list[Request] = []

@@ -134,17 +134,13 @@ def is_model(span: TraceSpan) -> bool:
         return str(attributes["llm.request.type"]) in {"chat", "completion"}
     if "traceloop.span.kind" in attributes:
         return False
-    if own := _own_kind(attributes):
+    # What an SDK of its own says that a span is; MLflow writes it as JSON.
+    given = (attributes.get(key) for key in OWN_KINDS)
+    if own := next((str(fields.decoded(kind)).upper() for kind in given if kind is not None), ""):
         return own in _OWN_MODELS
     if any(key in attributes for key in PROMPT_KEYS):
         return True
     return bool(attributes.get("gcp.vertex.agent.llm_request", "{}") != "{}")  # ADK's tool spans hold an empty one
-
-
-def _own_kind(attributes: dict[str, Any]) -> str:
-    """What an SDK of its own says that a span is; MLflow writes it as JSON."""
-    given = (attributes.get(key) for key in OWN_KINDS)
-    return next((str(fields.decoded(kind)).upper() for kind in given if kind is not None), "")
 
 
 def is_agent(span: TraceSpan) -> bool:
@@ -207,7 +203,9 @@ def usage_of(span: TraceSpan, *, exclusive: bool) -> dict[str, int | None]:
     if not any(key in counts for key in PROMPT_KEYS):
         if own := _own_usage(counts):
             return own
-        counts = _google_usage(counts.get("gcp.vertex.agent.llm_response")) or counts
+        # The usage inside a response of Google's API, under the names of attributes: ADK up to 1.0 has no others.
+        usage = fields.mapping(fields.decoded(counts.get("gcp.vertex.agent.llm_response")), "usage_metadata")
+        counts = {key: usage[name] for name, key in _GOOGLE_USAGE.items() if name in usage} or counts
     prompt = fields.first_tokens(counts, *PROMPT_KEYS)
     cached = fields.first_tokens(counts, *CACHED_KEYS)
     written = fields.first_tokens(counts, *WRITTEN_KEYS)
@@ -232,9 +230,3 @@ def _own_usage(attributes: dict[str, Any]) -> dict[str, int | None]:
     else:
         return {}
     return {"prompt_tokens": None, "cached_tokens": None, "cache_write_tokens": None, "output_tokens": None, **counted}
-
-
-def _google_usage(response: Any) -> dict[str, Any]:
-    """The usage inside a response of Google's API, under the names of attributes: ADK up to 1.0 has no others."""
-    usage = fields.mapping(fields.decoded(response), "usage_metadata")
-    return {key: usage[name] for name, key in _GOOGLE_USAGE.items() if name in usage}

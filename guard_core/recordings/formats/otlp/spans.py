@@ -151,17 +151,14 @@ def _resource_spans(value: JSON, line: int | None) -> Iterator[TraceSpan]:
     service = service_of(value)
     for key in SCOPES:
         for scope in fields.objects(value.get(key)):
+            about = fields.mapping(scope, "scope") or fields.mapping(scope, "instrumentationLibrary")
             for span in fields.objects(scope.get("spans")):
-                yield _otlp(span, _scope_name(scope), service, line)
+                yield _otlp(span, fields.text(about, "name"), service, line)
 
 
 def service_of(resource: JSON) -> str:
     """The name of the program that a resource is."""
     return str(attributes(fields.mapping(resource, "resource").get("attributes")).get("service.name", ""))
-
-
-def _scope_name(scope: JSON) -> str:
-    return fields.text(fields.mapping(scope, "scope") or fields.mapping(scope, "instrumentationLibrary"), "name")
 
 
 def _otlp(span: JSON, scope: str, service: str, line: int | None) -> TraceSpan:

@@ -62,7 +62,9 @@ def spans_of(value: JSON, line: int | None) -> Iterator[TraceSpan]:
             yield read if is_known else replace(read, trace=f"{read.trace} other requests")
         elif operation == _RUN:
             histories.get(_parent(span), latest).run(span)
-            yield _span(span, _run(span), line)
+            about = fields.mapping(span, "attributes")
+            output, call_id = _text(about.get(_OUTPUT)), fields.text(about, _CALL_ID)
+            yield _span(span, spans.tool_run(fields.text(about, _TOOL), output, call_id), line)
         else:
             about = fields.mapping(span, "attributes")
             is_agent = operation == _AGENT
@@ -146,11 +148,6 @@ def _runs_after(listed: list[JSON], place: int) -> _ByName:
     following = takewhile(lambda span: _operation(span) != _CALL, (listed[at] for at in range(place + 1, len(listed))))
     runs = (fields.mapping(span, "attributes") for span in following if _operation(span) == _RUN)
     return _by_name((fields.text(about, _TOOL), about) for about in runs)
-
-
-def _run(span: JSON) -> JSON:
-    about = fields.mapping(span, "attributes")
-    return spans.tool_run(fields.text(about, _TOOL), _text(about.get(_OUTPUT)), fields.text(about, _CALL_ID))
 
 
 def _counted(attributes: JSON, about: JSON) -> JSON:

@@ -9,7 +9,6 @@ Source: https://www.braintrust.dev/docs/reference/api and the SDK's `wrappers`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.formats.trace_exports import spans
@@ -57,11 +56,7 @@ def _attributes(value: JSON, metrics: JSON) -> JSON:
         "cache_write_tokens": fields.tokens(metrics, "prompt_cache_creation_tokens"),
         "output_tokens": fields.tokens(metrics, "completion_tokens"),
     }
-    answer = _answer(value.get("output"))
+    output = value.get("output")
+    is_choices = "message" in next(fields.objects(output), {})  # what a response has under the name of choices
+    answer = {"choices": output} if is_choices else output
     return spans.model_call(request, answer, model=fields.text(metadata, "model"), counts=counts)
-
-
-def _answer(output: Any) -> Any:
-    """The output as a response: a list of choices is what a response has under that name."""
-    first = next(fields.objects(output), {})
-    return {"choices": output} if "message" in first else output
