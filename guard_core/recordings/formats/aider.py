@@ -142,7 +142,11 @@ class _Chat:
             self._builder.refuse()
         if match := _TOKENS.search(line):
             self._close()
-            self._sent.append(_tokens(match[1], match[2]))
+            try:
+                tokens = int(float(match[1].replace(",", "")) * _UNIT.get(match[2] or "", 1))
+            except (ValueError, OverflowError):
+                tokens = 0
+            self._sent.append(tokens)
 
     def _close(self) -> None:
         text = "\n".join(self._lines).strip()
@@ -153,10 +157,3 @@ class _Chat:
         elif text:
             self._builder.answer((TextPart(text),), call={"line": self._first}, line=self._first)
         self._kind, self._lines = "", []
-
-
-def _tokens(number: str, unit: str | None) -> int:
-    try:
-        return int(float(number.replace(",", "")) * _UNIT.get(unit or "", 1))
-    except (ValueError, OverflowError):
-        return 0

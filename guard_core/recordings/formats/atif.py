@@ -312,11 +312,11 @@ def _parts(content: Any) -> tuple[Part, ...]:
     """Text, and pictures and sound by the path or address at which they lie."""
     if not isinstance(content, list):
         return fields.content_parts(content)
-    return tuple(part for item in content for part in _content(item))
-
-
-def _content(item: Any) -> tuple[Part, ...]:
-    place = fields.mapping(item, "source")
-    if fields.text(place, "path"):
-        return (MediaPart(mime=fields.text(place, "media_type"), uri=fields.text(place, "path")[:2000]),)
-    return fields.content_parts([item])
+    parts: list[Part] = []
+    for item in content:
+        place = fields.mapping(item, "source")
+        if path := fields.text(place, "path"):
+            parts.append(MediaPart(mime=fields.text(place, "media_type"), uri=path[:2000]))
+        else:
+            parts += fields.content_parts([item])
+    return tuple(parts)

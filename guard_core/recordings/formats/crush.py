@@ -79,7 +79,10 @@ class CrushFormat:
 
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.JSON:
-            return _is_shown(source.json_head())
+            value = source.json_head()  # of `crush session show --json`: `meta` and `messages` with flat parts
+            first = next(fields.objects(fields.items(value, "messages")), None)
+            has_parts = first is not None and "parts" in first and "role" in first
+            return has_parts and "uuid" in fields.mapping(value, "meta")
         columns = tables(source)
         return {"parts", "role", "session_id"} <= set(columns.get("messages", ())) and "sessions" in columns
 
@@ -128,12 +131,6 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
         with source.apart(sessions):
             sessions.append(reader.session(row, messages[name], children.get(name, ())))
     return sessions
-
-
-def _is_shown(value: Any) -> bool:
-    """What `crush session show --json` writes: `meta` and `messages` with flat parts."""
-    first = next(fields.objects(fields.items(value, "messages")), None)
-    return "uuid" in fields.mapping(value, "meta") and first is not None and "parts" in first and "role" in first
 
 
 def _from_shown(source: ByteSource, facts: FactCounter) -> Session:

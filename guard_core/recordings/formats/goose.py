@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from guard_core.events import (
     Event,
-    MediaPart,
     OtherPart,
     Part,
     ReasoningPart,
@@ -357,27 +356,20 @@ def _result(block: JSON, name: str) -> list[Part]:
     """What a tool gave back: the words for the model, and pictures beside them."""
     result = fields.mapping(block, "toolResult")
     value = result.get("value")
-    items = list(fields.objects(value if isinstance(value, list) else fields.items(value, "content")))
-    sent = [item for item in items if _is_for_model(item)]
-    texts = [_text(item) for item in sent if fields.text(item, "type") != "image"]
-    pictures = [_picture(item) for item in sent if fields.text(item, "type") == "image"]
+    texts: list[str] = []
+    pictures: list[Part] = []
+    for item in fields.objects(value if isinstance(value, list) else fields.items(value, "content")):
+        audience = fields.mapping(item, "annotations").get("audience")
+        if isinstance(audience, list) and "assistant" not in audience:
+            continue
+        if fields.text(item, "type") == "image":
+            pictures.append(fields.media(fields.text(item, "mimeType"), fields.text(item, "data")))
+        else:
+            resource = fields.mapping(item, "resource")
+            texts.append(fields.text(item, "text") or fields.text(resource, "text") or fields.text(item, "uri"))
     failed = fields.text(result, "status") == "error" or fields.mapping(result, "value").get("isError") is True
     content = fields.text(result, "error") if fields.text(result, "status") == "error" else "\n".join(texts)
     return [ToolResultPart("", content, name, failed), *pictures]
-
-
-def _is_for_model(item: JSON) -> bool:
-    audience = fields.mapping(item, "annotations").get("audience")
-    return not isinstance(audience, list) or "assistant" in audience
-
-
-def _text(item: JSON) -> str:
-    resource = fields.mapping(item, "resource")
-    return fields.text(item, "text") or fields.text(resource, "text") or fields.text(item, "uri")
-
-
-def _picture(item: JSON) -> MediaPart:
-    return fields.media(fields.text(item, "mimeType"), fields.text(item, "data"))
 
 
 def _words(event: Event) -> str:

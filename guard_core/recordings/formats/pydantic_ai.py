@@ -163,7 +163,8 @@ class _HistoryReader:
                 self._source.notes.skip(f"part of the kind {kind}")
             else:
                 words_.extend(_words(part))
-        when = _request_time(message)
+        places = (message, *fields.objects(message.get("parts")))  # before 1.0 only the parts say when
+        when = next((time for place in places if (time := fields.timestamp(place, "timestamp")) is not None), None)
         for parts in (results, words_):
             if parts:
                 self._facts.parts(parts)
@@ -265,12 +266,6 @@ def _counted(usage: JSON, name: str, details: JSON, older: tuple[str, ...]) -> i
     """A count of its own, or that of the details, where it was before."""
     count = fields.tokens(usage, name)
     return count if count is not None else fields.first_tokens(details, *older)
-
-
-def _request_time(message: JSON) -> float | None:
-    """When a request was made; before 1.0 only its parts say so."""
-    places = (message, *fields.objects(message.get("parts")))
-    return next((time for place in places if (time := fields.timestamp(place, "timestamp")) is not None), None)
 
 
 def _words(part: JSON) -> list[Part]:

@@ -94,11 +94,12 @@ class _StepReader:
         wrong_kinds.check_counts(self._source, usage, _COUNTS, "a step")
         prompt = fields.tokens(usage, "input_tokens") or None
         timing = fields.mapping(step, "timing")
+        raw = fields.mapping(fields.mapping(step, "model_output_message"), "raw")  # the provider's answer, if kept
         call: JSON = {
             "prompt_tokens": prompt,
             "output_tokens": fields.tokens(usage, "output_tokens"),
             "timestamp": fields.timestamp(timing, "start_time"),
-            "model": _model(step),
+            "model": fields.text(raw, "model"),
         }
         if prompt:
             self.facts.call(prompt)
@@ -174,8 +175,3 @@ def _call(item: JSON) -> ToolCallPart:
     function = fields.mapping(item, "function")
     arguments = fields.arguments(function.get("arguments"))
     return ToolCallPart(fields.text(function, "name"), arguments, fields.text(item, "id"))
-
-
-def _model(step: JSON) -> str:
-    """The model that a provider's answer names, where it was kept."""
-    return fields.text(fields.mapping(fields.mapping(step, "model_output_message"), "raw"), "model")

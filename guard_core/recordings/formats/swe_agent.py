@@ -110,7 +110,12 @@ def _session(source: ByteSource, value: JSON) -> Session:
             edits.show(queries[place])
         elif masking is not None and event.role is Role.MODEL:
             edits.replace(masking.before(place), EDITED)
-        _append(builder, event)
+        if event.role is Role.MODEL:
+            builder.answer(event.parts, call={}, author=event.author)
+            continue
+        # The first user message is the task, whatever it is marked as; later ones without a mark are observations, too.
+        results = any(isinstance(part, ToolResultPart) for part in event.parts)
+        builder.event(event.role, event.parts, author=event.author, meta=bool(builder.calls) and not results)
     builder.notes.extend(_notes(value, has_queries=bool(queries), is_masked=masking is not None))
     sent, calls = _totals(value)
     totals = {"prompt_tokens_total": sent, "total_calls": calls} if sent and calls >= len(builder.calls) else {}
@@ -252,15 +257,6 @@ def _event(source: ByteSource, message: JSON) -> Event | None:
         return None
     observed = kind == "observation" or fields.text(message, "role") == "tool"
     return Event(event.role, event.parts, author=fields.text(message, "agent"), meta=observed)
-
-
-def _append(builder: SessionBuilder, event: Event) -> None:
-    """The first user message is the task, whatever it is marked as; later ones without a mark are observations, too."""
-    if event.role is Role.MODEL:
-        builder.answer(event.parts, call={}, author=event.author)
-        return
-    results = any(isinstance(part, ToolResultPart) for part in event.parts)
-    builder.event(event.role, event.parts, author=event.author, meta=bool(builder.calls) and not results)
 
 
 def _from_steps(steps: list[JSON]) -> list[Event]:

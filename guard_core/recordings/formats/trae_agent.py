@@ -95,7 +95,10 @@ def _read_request(
 
 def _parts(message: JSON) -> tuple[Part, ...]:
     if result := fields.mapping(message, "tool_result"):
-        return (_result(result),)
+        error = fields.text(result, "error")
+        said = [fields.plain_text(result.get("result")), f"{_FAILED}\n{error}" if error else ""]
+        content = "\n".join(filter(None, said)).strip()
+        return (ToolResultPart("", content, fields.text(result, "call_id"), result.get("success") is False),)
     if call := fields.mapping(message, "tool_call"):
         return (_call(call),)
     return fields.content_parts(message.get("content"))
@@ -105,13 +108,6 @@ def _call(call: JSON) -> ToolCallPart:
     return ToolCallPart(
         fields.text(call, "name"), fields.arguments(call.get("arguments")), fields.text(call, "call_id")
     )
-
-
-def _result(result: JSON) -> ToolResultPart:
-    error = fields.text(result, "error")
-    said = [fields.plain_text(result.get("result")), f"{_FAILED}\n{error}" if error else ""]
-    content = "\n".join(filter(None, said)).strip()
-    return ToolResultPart("", content, fields.text(result, "call_id"), result.get("success") is False)
 
 
 def _read_answer(source: ByteSource, log: SessionBuilder, facts: FactCounter, interaction: JSON) -> None:

@@ -26,7 +26,7 @@ from guard_core.recordings.formats.native.format import (
 from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.limits import Limits
-from guard_core.sessions import ModelCall, Session
+from guard_core.sessions import Session
 
 LIMITS = Limits()
 LINE_LIMITS = Limits(digits=300, integers=10**300)  # of a line before `kept`: each integer is below the largest float
@@ -94,22 +94,16 @@ class LinesSoFar(msgspec.Struct, frozen=True):
         if name == HEADER:
             return msgspec.structs.replace(self, begun=True)
         if name == EVENTS:
-            return self._event(number)
+            if number != self.events:
+                raise DamagedRecording(f"an event whose index is {number}; the next one is {self.events}")
+            if self.events >= LIMITS.events:
+                raise DamagedRecording(f"a session has at most {LIMITS.events:,} events")
+            return msgspec.structs.replace(self, events=self.events + 1)
         last = {CALLS: self.call_at, COMPACTIONS: self.compaction_at}.get(name, 0)
         check(value, self.events, last)
         if name == CALLS:
-            return self._call(value)
+            if value.response is not None and value.response < value.at:
+                raise DamagedRecording(f"a call over {value.at} events that event {value.response} answers")
+            tokens = self.prompt_tokens if value.prompt_tokens is None else value.prompt_tokens
+            return msgspec.structs.replace(self, call_at=value.at, prompt_tokens=tokens)
         return msgspec.structs.replace(self, compaction_at=value.at) if name == COMPACTIONS else self
-
-    def _event(self, number: int | None) -> LinesSoFar:
-        if number != self.events:
-            raise DamagedRecording(f"an event whose index is {number}; the next one is {self.events}")
-        if self.events >= LIMITS.events:
-            raise DamagedRecording(f"a session has at most {LIMITS.events:,} events")
-        return msgspec.structs.replace(self, events=self.events + 1)
-
-    def _call(self, call: ModelCall) -> LinesSoFar:
-        if call.response is not None and call.response < call.at:
-            raise DamagedRecording(f"a call over {call.at} events that event {call.response} answers")
-        tokens = self.prompt_tokens if call.prompt_tokens is None else call.prompt_tokens
-        return msgspec.structs.replace(self, call_at=call.at, prompt_tokens=tokens)
