@@ -6,7 +6,7 @@ whether it wrote a summary, shows in its messages only: here every call counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -133,7 +133,9 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     response = record_fields if "choices" in record_fields else log_records.response_of(record_fields)
     if set(response) <= {"input_tokens", "context_management"} and response:
         return None  # it only counts a request's tokens
-    counts = next((counted for place in _places(record_fields, response) if (counted := usage(place))), {})
+    beside = (fields.mapping(record_fields, key) for key in ("usage", "metrics"))
+    places = (fields.mapping(response, "usage"), *beside, response, record_fields)  # in the order of belief
+    counts = next((counted for place in places if (counted := usage(place))), {})
     if not counts.get("prompt_tokens"):
         return None
     at = log_records.time_of(record_fields, response)
@@ -174,13 +176,6 @@ def _record_fields(record: _Record) -> JSON:
 _SENT = ("request", "request_body", "requestBody")
 _TIMES = tuple(name for name in _Request.__struct_fields__ if name not in ("messages", "body"))
 _NAMES = tuple(name for name in _Record.__struct_fields__ if name not in ("messages", "body", *_SENT))
-
-
-def _places(record_fields: JSON, response: JSON) -> Iterator[JSON]:
-    """Where the counts may be, in the order in which they are believed."""
-    yield fields.mapping(response, "usage")
-    yield from (fields.mapping(record_fields, key) for key in ("usage", "metrics"))
-    yield from (response, record_fields)
 
 
 def _body(record: _Record) -> _Request:

@@ -92,7 +92,9 @@ def _decode(raw: bytes, limits: Limits, *, allow_nan: bool, mend: bool) -> Decod
         raw, mended, more = _mend_escapes(raw)
         value = _parse(raw, limits, mended, allow_nan=allow_nan, mend=mend)
     keys, negative_zero = _walk(raw, value, limits)
-    if _may_repeat_keys(raw, keys):
+    is_quick = len(raw) >= _LARGE and "numpy" in sys.modules  # to load it costs more than it saves in reading one file
+    # Cheap, and never equal where a key repeats: the text has a separator for each key, the value each key once.
+    if (_separators_of_many(raw) if is_quick else _separators(raw)) != keys:
         problem = _repeated_key(raw, keys)
         if problem is not None:
             if not mend:
@@ -224,12 +226,6 @@ def _walk(raw: bytes, root: Any, limits: Limits) -> tuple[int, bool]:  # noqa: C
     if type(root) is int and not -end <= root < end:
         raise JsonProblem(_range_reason(str(root), limits), 0)
     return keys, negative_zero
-
-
-def _may_repeat_keys(raw: bytes, keys: int) -> bool:
-    """Cheap and never wrong in saying no: are there more key separators in the text than keys in the value?"""
-    is_quick = len(raw) >= _LARGE and "numpy" in sys.modules  # to load it costs more than it saves in reading one file
-    return (_separators_of_many(raw) if is_quick else _separators(raw)) != keys
 
 
 def _separators(raw: bytes) -> int | None:

@@ -411,19 +411,14 @@ class Thread:
         before, now = Counter(self._keys[: self._confirmed]), Counter(item.key for item in items)
         changed_results = Counter(results) - before
         changed_words = Counter(item.key for item in items if item.index is None) - before - changed_results
-        start = self._start_of_words()
+        start = self._confirmed  # where those words begin, behind the newest answer and its results
+        while start and not _is_answer_or_result(self._sent[start - 1].event):
+            start -= 1
         missing = before - now
         ending = missing & Counter(self._keys[start : self._confirmed])
         if (missing - ending).total() > changed_results.total() or changed_words.total() > ending.total():
             return False
         return bool(before & now) or changed_words.total() == ending.total()
-
-    def _start_of_words(self) -> int:
-        """Where the words begin that the last request ended with, behind the newest answer and its results."""
-        start = self._confirmed
-        while start and not _is_answer_or_result(self._sent[start - 1].event):
-            start -= 1
-        return start
 
     def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
         """The request split into what it keeps or inserts, and the new events at its end."""
@@ -452,7 +447,10 @@ class Thread:
         best: list[int] = []  # the node at which the best run of each length begins
         bounds: list[int] = []  # its place, negative, so that they rise
         for message in range(len(keys) - 1, -1, -1):
-            for place in _few(self._places.get(keys[message], [])):  # the oldest first: no run has a message twice
+            places = self._places.get(keys[message], [])
+            if len(places) > MOST_PLACES:  # of very many the first and the newest are tried
+                places = [places[0], *places[1 - MOST_PLACES :]]
+            for place in places:  # the oldest first: no run has a message twice
                 length = bisect_left(bounds, -place)
                 nodes.append((message, place, best[length - 1] if length else -1))
                 best[length : length + 1] = [len(nodes) - 1]
@@ -517,11 +515,6 @@ class Thread:
             if asked.role is Role.USER and not any(isinstance(part, ToolResultPart) for part in asked.parts):
                 instruction = last - 1
         return max(instruction, answered + 1)
-
-
-def _few(places: list[int]) -> list[int]:
-    """The places of a message that are tried: all, or the first and the newest of very many."""
-    return places if len(places) <= MOST_PLACES else [places[0], *places[1 - MOST_PLACES :]]
 
 
 def _is_answer_or_result(event: Event) -> bool:

@@ -59,7 +59,11 @@ class ZipEntries:
         self.entries, self.damage = _listed(stream, size)
         if len(self.entries) > ENTRY_LIMIT:
             raise LimitExceeded(f"a ZIP archive of more than {ENTRY_LIMIT:,} entries, which is the limit")
-        _check_apart(self.entries)
+        end = 0  # bodies that overlap are a bomb: thousands of entries that unpack one body again and again
+        for entry in sorted(self.entries, key=lambda entry: entry.offset):
+            if entry.offset < end:
+                raise LimitExceeded(f"the entry {_shown(entry.name)} overlaps the entry before it: not read")
+            end = entry.offset + _LOCAL.size + entry.packed
         self._entries = {entry.name: entry for entry in self.entries}
 
     def names(self) -> list[str]:
@@ -225,15 +229,6 @@ def _inflated(body: _Body) -> Iterator[bytes]:
         if not block:
             raise DamagedRecording("an entry of the archive ends too early")
         yield block
-
-
-def _check_apart(entries: list[ZipEntry]) -> None:
-    """Bodies that overlap are a bomb: thousands of entries that unpack one body again and again."""
-    end = 0
-    for entry in sorted(entries, key=lambda entry: entry.offset):
-        if entry.offset < end:
-            raise LimitExceeded(f"the entry {_shown(entry.name)} overlaps the entry before it: not read")
-        end = entry.offset + _LOCAL.size + entry.packed
 
 
 def _shown(name: str) -> str:
