@@ -308,10 +308,12 @@ class _SessionReader:
         """Give the calls the tokens that the file has; what it has of them, in words."""
         own = [row for row in ledger if not row.get("is_compaction")]
         calls, log = self._log.calls, self._log
+        compacted_at = log.compactions[-1].at if log.compactions else 0
+        ends_compacted = bool(calls) and (calls[-1].response or 0) < compacted_at
         if own and len(own) == len(calls):
             log.calls = [replace(call, **_counts(row)) for call, row in zip(calls, own, strict=True)]
             self._count_summaries([row for row in ledger if row.get("is_compaction")])
-        elif calls and fields.tokens(header, "output_tokens") and not self._ends_compacted():
+        elif calls and fields.tokens(header, "output_tokens") and not ends_compacted:
             log.calls = [*calls[:-1], replace(calls[-1], **_counts(header))]
         for call in (*log.calls, *(item.summariser for item in log.compactions if item.summariser)):
             if call.prompt_tokens:
@@ -333,10 +335,6 @@ class _SessionReader:
                 replace(item, summariser=ModelCall(item.at, **_counts(row)))
                 for item, row in zip(compactions, rows, strict=True)
             ]
-
-    def _ends_compacted(self) -> bool:
-        last = self._log.compactions[-1] if self._log.compactions else None
-        return last is not None and (self._log.calls[-1].response or 0) < last.at
 
 
 def _counts(row: JSON) -> JSON:

@@ -69,7 +69,9 @@ class ManagedAgentsFormat:
         for event, line in _events(source):
             with source.tolerate(line):
                 reader.event(event, line)
-        model = "" if source.shape is SourceShape.LINES else _model(source.json_head())
+        head = None if source.shape is SourceShape.LINES else source.json_head()  # where the session's own record is
+        agent = fields.mapping(fields.mapping(head, "session"), "agent") or fields.mapping(head, "agent")
+        model = fields.text(agent, "model") or fields.text(fields.mapping(agent, "model"), "id")
         return Recording(NAME, (reader.session(model),), reader.facts.facts(), source.notes)
 
 
@@ -102,12 +104,6 @@ def _events(source: ByteSource) -> Iterator[tuple[JSON, int | None]]:
     else:
         items = wrong_kinds.objects(source, source.elements(_listed), "event")
         yield from ((_event(item), None) for item in items)
-
-
-def _model(value: Any) -> str:
-    """The model of the agent in the session's own record."""
-    agent = fields.mapping(fields.mapping(value, "session"), "agent") or fields.mapping(value, "agent")
-    return fields.text(agent, "model") or fields.text(fields.mapping(agent, "model"), "id")
 
 
 class _EventReader:

@@ -68,7 +68,10 @@ def _joined(pieces: list[JSON], model: str) -> JSON:
         candidates = list(fields.objects(piece.get("candidates")))
         for part in fields.objects(pick_object(candidates[0], "content").get("parts")) if candidates else ():
             last = parts[-1] if parts else {}
-            if set(part) <= {"text", "thought"} and set(last) <= {"text", "thought"} and _continues(last, part):
+            are_texts = all(
+                set(each) <= {"text", "thought"} and isinstance(each.get("text"), str) for each in (last, part)
+            )
+            if are_texts and (last.get("thought") is True) == (part.get("thought") is True):
                 parts[-1] = {**last, "text": f"{last['text']}{part['text']}"}
             else:
                 parts.append(part)
@@ -79,8 +82,3 @@ def _joined(pieces: list[JSON], model: str) -> JSON:
     if parts:
         answer["content"] = {"role": "model", "parts": parts}
     return answer
-
-
-def _continues(last: JSON, part: JSON) -> bool:
-    texts = isinstance(last.get("text"), str) and isinstance(part.get("text"), str)
-    return texts and (last.get("thought") is True) == (part.get("thought") is True)

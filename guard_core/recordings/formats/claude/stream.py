@@ -238,7 +238,10 @@ class ClaudeStreamReader:
         answered = any(node.kind == "assistant" for node in run.main)
         if not answered:
             self._take_results(log, run)
-        self._add_side_calls(log, run)
+        apart = (self.lines.messages.get(node.line) for chain in run.agents.values() for node in chain)
+        lines = [event.line or 0 for event in log.builder.outlines]
+        for call in self._calls(message for message in apart if message is not None):
+            log.builder.side_calls.append(replace(call, at=bisect_left(lines, call.line or 0)))
         if log.builder.events:
             notes = [*run_notes(run, log.builder.outlines), *([] if answered else totals(run))]
             about = {"agent": ClaudeStreamFormat.label, "model": run.model, "notes": notes}
@@ -272,12 +275,6 @@ class ClaudeStreamReader:
                 models = list(fields.mapping(line.obj, "modelUsage"))
                 call = {"line": line.number, "model": models[0] if len(models) == 1 else run.model}
                 log.builder.answer((TextPart(text),), call=call, line=line.number)
-
-    def _add_side_calls(self, log: Log, run: PrintedRun) -> None:
-        apart = (self.lines.messages.get(node.line) for chain in run.agents.values() for node in chain)
-        lines = [event.line or 0 for event in log.builder.outlines]
-        for call in self._calls(message for message in apart if message is not None):
-            log.builder.side_calls.append(replace(call, at=bisect_left(lines, call.line or 0)))
 
     def _calls(self, messages: Iterator[ClaudeMessage]) -> list[ModelCall]:
         """The usage of each API message, written on several of its lines, in the order of the file."""

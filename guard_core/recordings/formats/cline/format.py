@@ -160,12 +160,6 @@ def _is_marked(message: JSON) -> bool:
     return bool((_MARKS - {"metrics"} if others else _MARKS) & message.keys())
 
 
-def _is_roos(messages: list[Any]) -> bool:
-    """Does a conversation have what only Roo Code, or a fork of it, writes."""
-    items = fields.objects(messages)
-    return any(not _ROO_MARKS.isdisjoint(item) or _is_reasoning(item) for item in items)
-
-
 def _is_reasoning(item: JSON) -> bool:
     """An item of its own that Roo keeps before the answer that it led to."""
     return fields.text(item, "type") == "reasoning" and "content" not in item
@@ -241,14 +235,15 @@ class _History:
         if self.wrapper:
             notes.append(_SDK_NOTE)
             notes += [_LAST_NOTE] if self.left else [UNRECORDED_COMPACTIONS, self.beside] if is_whole else []
-        agent = "Roo Code" if _is_roos(messages) else "Cline"
+        items = fields.objects(messages)  # some of them as only Roo Code, or a fork of it, writes them
+        is_roos = any(not _ROO_MARKS.isdisjoint(item) or _is_reasoning(item) for item in items)
         version = fields.text(fields.mapping(self.wrapper, "origin"), "version")
-        if agent == "Roo Code":
+        if is_roos:
             notes.append(FORKS_NOTE)
         return self.log.session(
             system=(TextPart(system),) if system else None,
             source_id=fields.text(self.wrapper, "sessionId") or fields.text(self.wrapper, "conversation_id"),
-            agent=agent,
+            agent="Roo Code" if is_roos else "Cline",
             versions=((0, version),) if version else (),
             settings=(OF_SDK,) if self.wrapper else (),
             notes=(*notes, "The schemas of the tools are not in the file."),

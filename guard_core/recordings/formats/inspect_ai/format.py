@@ -304,7 +304,8 @@ class _Sample:
             return [event for message in fields.items(item, "input") if (event := self._event(message))]
         messages: list[Event] = []
         for ref in refs:
-            start, stop = _range(ref, len(self._pool))
+            is_range = isinstance(ref, list) and len(ref) == 2 and all(type(end) is int for end in ref)
+            start, stop = (max(0, min(end, len(self._pool))) for end in (ref if is_range else (0, 0)))
             messages.extend(event for index in range(start, stop) if (event := self._from_pool(index)))
         return messages
 
@@ -401,9 +402,3 @@ def _settings(header: JSON) -> tuple[AgentSetting, ...]:
             if type(threshold) in (int, float) and 0 < threshold <= MAX_TOKENS:
                 return (AgentSetting("threshold", threshold, f"in the plan, of {fields.text(step, 'solver')[:80]}"),)
     return ()
-
-
-def _range(ref: Any, size: int) -> tuple[int, int]:
-    if isinstance(ref, list) and len(ref) == 2 and all(type(end) is int for end in ref):
-        return max(0, min(ref[0], size)), max(0, min(ref[1], size))
-    return 0, 0

@@ -117,17 +117,11 @@ class KimiCodeContext:
                     inserted.append(message.event or Event(Role.USER, ()))
                 elif message.changed and message.event is not None:
                     segments.append(Rewritten(message.place, message.event, SHORTENED))
+                elif segments and isinstance(last := segments[-1], Span) and last.stop == message.place:
+                    segments[-1] = Span(last.start, message.place + 1)
                 else:
-                    _extend(segments, message.place)
+                    segments.append(Span(message.place, message.place + 1))
         return tuple(segments), tuple(inserted)
-
-
-def _extend(segments: list[Segment], index: int) -> None:
-    last = segments[-1] if segments else None
-    if isinstance(last, Span) and last.stop == index:
-        segments[-1] = Span(last.start, index + 1)
-    else:
-        segments.append(Span(index, index + 1))
 
 
 def _joined(run: Sequence[ContextMessage]) -> Rewritten:

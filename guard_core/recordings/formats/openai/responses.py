@@ -346,7 +346,8 @@ class ResponsesReader:
             call = replace(call, timestamp=log_records.time_of(record, response))
         output = list(fields.objects(response.get("output")))
         sent, declared = self._sent(body, response, line)
-        answer = _answer(output, line)
+        brought = grouped(output, line)
+        answer = replace(_joined(brought), role=Role.MODEL, meta=False) if brought else None
         self.answers |= set() if answer is None else {message_key(answer)}
         if fields.text(response, "object") == "response.compaction":
             self.summariser, answer = call, None
@@ -512,13 +513,6 @@ def _answers_in(run: list[Event], answers: Container[bytes]) -> list[Event]:
 
 def _joined(events: list[Event]) -> Event:
     return replace(events[0], parts=tuple(part for event in events for part in event.parts))
-
-
-def _answer(output: Iterable[JSON], line: int | None) -> Event | None:
-    """All that a response brought, as one event."""
-    events = grouped(output, line)
-    parts = tuple(part for event in events for part in event.parts)
-    return replace(events[0], role=Role.MODEL, parts=parts, meta=False) if events else None
 
 
 def _is_sealed(event: Event) -> bool:

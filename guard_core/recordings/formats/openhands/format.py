@@ -263,7 +263,10 @@ class OpenHandsReader:
         if response and response in self._responses:
             self._add_call(item, self._responses[response], part)
             return
-        self._answer(item, (*_thinking(item), *fields.content_parts(item.get("thought")), part), line, response)
+        readable = fields.text(item, "reasoning_content")
+        thinking: tuple[Part, ...] = (ReasoningPart(readable),) if readable else ()
+        thinking = fields.content_parts(item.get("thinking_blocks")) or thinking
+        self._answer(item, (*thinking, *fields.content_parts(item.get("thought")), part), line, response)
 
     def _add_call(self, item: JSON, index: int, part: ToolCallPart) -> None:
         event = self._builder.events[index]
@@ -484,12 +487,6 @@ def _of_terminal(observation: JSON, content: str) -> str:
     head = failed if observation.get(mark) is True else ""
     shown = "".join(f"\n[{name}{value}]" for name, value in lines if value)
     return f"{head}{fields.text(about, 'prefix')}{content}{fields.text(about, 'suffix')}{shown}"
-
-
-def _thinking(item: JSON) -> tuple[Part, ...]:
-    blocks = fields.content_parts(item.get("thinking_blocks"))
-    readable = fields.text(item, "reasoning_content")
-    return blocks or ((ReasoningPart(readable),) if readable else ())
 
 
 def _older_arguments(arguments: JSON, metadata: JSON, response: JSON) -> Any:

@@ -377,6 +377,8 @@ class PiSessionReader:
         # Of versions whose compactions name their usage those whose compactions also have the system prompt (0.87.1 to
         # 1.6.0, run with several settings) send the newest summary alone, like the versions before them.
         sends_older = self.names_usage and "systemMessage" not in line.obj
+        # What else than a count forced it: a refused request, or an answer that was cut off.
+        cause = OVERFLOW if self.refused else CUT_OFF if self.takes_back and self.last_stop == "length" else ""
         earlier = self.earlier.get(fields.text(line.obj, "firstKeptEntryId"))
         tail, before = self._tail(start, at, earlier) if sends_older else (_span(start, at), [])
         self.log.compaction(
@@ -386,17 +388,13 @@ class PiSessionReader:
                 kind=("summary+tail" if tail else "summary") if summary else "empty" if has_summary else "opaque",
                 base=self.edits.applied((Inserted(0), *tail) if has_summary else tail),
                 messages=(message, *before) if has_summary else (),
-                trigger="hook" if by_hook else self._cause(),
+                trigger="hook" if by_hook else cause,
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
                 note="" if summary else "The summary is empty." if has_summary else "The summary is not in the file.",
             )
         )
-
-    def _cause(self) -> str:
-        """What else than a count forced a compaction: a refused request, or an answer that was cut off; "": neither."""
-        return OVERFLOW if self.refused else CUT_OFF if self.takes_back and self.last_stop == "length" else ""
 
     def _edit(self, line: Line) -> None:
         """A message is no longer sent as it is in the log. A failed answer never was in it."""

@@ -78,7 +78,8 @@ class ProviderLogFormat:
                 if logged is None or not logged.api:
                     source.notes.skip("record of no call that can be read")
                     continue
-                if _is_without_request(record):
+                places = fields.mapping(record, "input").keys() & {_INPUT, "inputBodyS3Path"}
+                if record.get("schemaType") == _BEDROCK and not places:
                     source.notes.problem("a record with neither the body of its request nor the place of it", line)
                 about = {"timestamp": logged.timestamp, "status": 400 if logged.failed else 200}
                 path = f"/models/{logged.model}:" if logged.model else ""
@@ -209,11 +210,6 @@ def _bedrock_api(operation: str, model: str, request: JSON, response: Any) -> st
     if isinstance(response, dict) and "choices" in response:
         return "chat"
     return "converse" if isinstance(request.get("messages"), list) else ""
-
-
-def _is_without_request(record: JSON) -> bool:
-    places = fields.mapping(record, "input").keys() & {_INPUT, "inputBodyS3Path"}
-    return record.get("schemaType") == _BEDROCK and not places
 
 
 def _counts(given: JSON, answer: JSON) -> JSON:
