@@ -29,6 +29,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "kimi-cli": {"compaction_trigger_ratio": "share", "reserved_context_size": "reserved"},
     "kimi-code": {"trigger_ratio": "share", "reserved_context_size": "reserved"},
     "langchain-summarization": {},
+    "letta-code": {},
     "mistral-vibe": {},
     "openai-compaction": {},
     "opencode": {"max_output_tokens": "max_output"},

@@ -38,7 +38,7 @@ from guard_core.events import (
 )
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.pi import edits, look
+from guard_core.recordings.formats.pi import edits, letta, look
 from guard_core.recordings.formats.pi.edits import ContextEdits
 from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.formats.pi.system import SystemPrompt
@@ -49,6 +49,7 @@ from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.refusals import names_length, says_too_long
 from guard_core.recordings.reading.source import ByteSource, Line, SourceShape
+from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import AgentSetting, Evidence, LeftBranches, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import CUT_OFF, OVERFLOW
 from guard_core.views import Inserted, Segment, Span, View
@@ -229,6 +230,8 @@ class PiSessionReader:
         self.takes_back = False  # did the last entry take out the last answer?
         self.names_usage = False  # of its compactions
         self.looks_within_turns = False
+        self.agent = "pi"
+        self.versions = Versions()
 
     def next(self) -> PiSessionReader:
         """The reader of the session that follows in the same file; the facts are of both."""
@@ -240,6 +243,8 @@ class PiSessionReader:
     def line(self, line: Line, on_path: bool) -> None:
         kind, entry = fields.text(line.obj, "type"), fields.text(line.obj, "id")
         self.starts_by_index.append(len(self.log.events))
+        if self.agent == "pi" and letta.is_its(line.obj):
+            self.agent = letta.NAME
         if on_path and entry:
             self.starts[entry] = len(self.log.events)
             self.earlier[entry] = len(self.log.compactions)
@@ -298,6 +303,8 @@ class PiSessionReader:
             parts = _own_words(message, role)
         if on_path and parts:
             meta = role not in {"user", "toolResult"}
+            if self.agent == letta.NAME and role == "user":
+                self.versions.see(line.number, letta.version(parts))
             self.log.event(Role.USER, parts, author=role if meta else "", meta=meta, **place)
         elif not parts:
             self.notes.skip(f"{role or 'message'} without content")
@@ -369,9 +376,12 @@ class PiSessionReader:
             self.notes.skip("compaction on another branch")
             return
         at, start = len(self.log.events), self._first_kept(line.obj)
+        if self.agent == letta.NAME:
+            self.log.states_window(at, letta.window(line.obj))
         summary, has_summary = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
         by_hook = True in (line.obj.get("fromHook"), line.obj.get("fromExtension"))
-        message = Event(role=Role.USER, parts=(TextPart(COMPACTED.format(summary)),), meta=True)
+        words = letta.sent_message(line.obj) or COMPACTED.format(summary)
+        message = Event(role=Role.USER, parts=(TextPart(words),), meta=True)
         self.names_usage |= "usage" in line.obj
         self.looks_within_turns |= self.names_usage and self.last_role == "toolResult" and not (by_hook or self.refused)
         # Of versions whose compactions name their usage those whose compactions also have the system prompt (0.87.1 to
@@ -388,7 +398,7 @@ class PiSessionReader:
                 kind=("summary+tail" if tail else "summary") if summary else "empty" if has_summary else "opaque",
                 base=self.edits.applied((Inserted(0), *tail) if has_summary else tail),
                 messages=(message, *before) if has_summary else (),
-                trigger="hook" if by_hook else cause,
+                trigger="hook" if by_hook else letta.trigger(line.obj) or cause,
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=line.number,
                 timestamp=fields.timestamp(line.obj, "timestamp"),
@@ -468,7 +478,9 @@ class PiSessionReader:
             tools=tools,
             source_id=fields.text(self.header, "id"),
             title=self.title,
-            agent="pi",
+            agent=self.agent,
+            versions=self.versions.of(self.log.outlines),
+            window=self.log.window(letta.WINDOW_NOTE),
             model="" if self.log.calls else fields.text(self.header, "modelId"),
             notes=tuple(notes),
             settings=(LOOKS_WITHIN_TURNS,) if self.looks_within_turns else (),

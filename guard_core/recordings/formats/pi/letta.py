@@ -1,0 +1,56 @@
+"""What Letta Code adds to pi's entries in the conversations that it keeps on its own machine.
+
+Every message names agent and conversation (`metadata`). A compaction has the message that is sent in its place: JSON
+with the summary and the counts before and after, which are Letta Code's estimates of the messages alone; and who asked
+for it (`details.stats`), with the context window that was compared. The version is in the reminder with which it tells
+the model about the machine, again at the start of each of its processes.
+Source: Letta Code 0.34.12 (`messages.jsonl` with a `manifest.json` that says `pi-session-entry-jsonl`), run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from guard_core.events import Part, TextPart
+from guard_core.recordings.reading import fields
+from guard_core.triggers import OVERFLOW
+
+NAME = "Letta Code"
+WINDOW_NOTE = "context_window of a compaction"
+_VERSION = re.compile(r"\*\*Letta Code version\*\*: ([0-9][\w.+-]{0,40})")
+_LONGEST_REMINDER = 4_000  # characters of a text in which the version is looked for
+_TRIGGERS = {"context_window_limit": "auto", "context_window_overflow": OVERFLOW}  # "manual" is called so
+
+
+def is_its(entry: dict[str, Any]) -> bool:
+    """Did Letta Code write an entry of a conversation."""
+    return {"agent_id", "conversation_id"} <= fields.mapping(fields.mapping(entry, "message"), "metadata").keys()
+
+
+def sent_message(entry: dict[str, Any]) -> str:
+    """The text that is sent in place of what a compaction took out, "" where the entry has none."""
+    blocks = fields.objects(fields.mapping(entry, "message").get("content"))
+    return next((text for block in blocks if (text := fields.text(block, "text"))), "")
+
+
+def trigger(entry: dict[str, Any]) -> str:
+    """Who asked for a compaction, "" where the entry does not say it."""
+    word = fields.text(_stats(entry), "trigger")
+    return _TRIGGERS.get(word, word)
+
+
+def window(entry: dict[str, Any]) -> int | None:
+    """The context window in tokens that a compaction names."""
+    return fields.tokens(_stats(entry), "context_window")
+
+
+def version(parts: tuple[Part, ...]) -> str:
+    """The version in a message's reminders, "" where it has none."""
+    texts = (part.text for part in parts if isinstance(part, TextPart) and len(part.text) <= _LONGEST_REMINDER)
+    reminders = (text for text in texts if text.startswith("<system-reminder>"))
+    return next((match[1] for text in reminders if (match := _VERSION.search(text))), "")
+
+
+def _stats(entry: dict[str, Any]) -> dict[str, Any]:
+    return fields.mapping(fields.mapping(entry, "details"), "stats")
