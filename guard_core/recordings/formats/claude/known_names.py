@@ -19,5 +19,6 @@ NAMES = Names(
     tools=ANTHROPIC_TOOLS | words("deferred_tools_delta tools-used preCompactDiscoveredTools"),
     kinds=ANTHROPIC_KINDS,
     tool_endings=ANTHROPIC_ENDINGS,
-    passed_over=words("attachment modelUsage progress rate_limit_info"),
+    # The keys of trackedFileBackups are paths, "src/token.ts" among them.
+    passed_over=words("attachment modelUsage progress rate_limit_info trackedFileBackups"),
 )

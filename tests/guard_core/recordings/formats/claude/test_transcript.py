@@ -744,3 +744,13 @@ def test_a_file_none_of_whose_lines_has_a_parent_is_read_in_its_order():
     session = read_as(FORMAT, lines(*talk)).sessions[0]
     assert texts(session) == ["Look", "Done", "And then?", "Done"]
     assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, 3)]
+
+
+def test_it_takes_no_path_of_a_saved_file_for_a_name_of_counts():
+    backup = {"backupFileName": "3f2a@v1", "version": 1, "backupTime": "2026-01-01T10:00:00Z"}
+    paths = {"src/token.ts": backup, "lib/usage.py": backup, "tools/function.go": backup}
+    snapshot = {"messageId": "u1", "trackedFileBackups": paths}
+    saved = {"type": "file-history-snapshot", "messageId": "u1", "snapshot": snapshot, "isSnapshotUpdate": False}
+    recording = recordings.read(lines(user("u1", None), saved, answer("a1", "u1")))
+    assert [str(problem) for problem in recording.notes.problems] == []
+    assert recording.sessions[0].calls[0].prompt_tokens == 100
