@@ -194,10 +194,11 @@ def is_unsent(line: dict[str, Any], parts: Sequence[Part]) -> bool:
     return line.get("isApiErrorMessage") is True or (isinstance(first, TextPart) and first.text.startswith(API_ERROR))
 
 
-def is_too_long(parts: Sequence[Part]) -> bool:
-    """Does an error say that the request was too long, in Claude Code's own words or the provider's."""
+def is_too_long(parts: Sequence[Part], *, unsent: bool) -> bool:
+    """Is a message an error (`unsent`) that says that the request was too long, in Claude Code's own words or the
+    provider's."""
     first = parts[0] if parts else None
-    return isinstance(first, TextPart) and names_length(first.text)
+    return unsent and isinstance(first, TextPart) and names_length(first.text)
 
 
 def is_moved(part: Part) -> bool:

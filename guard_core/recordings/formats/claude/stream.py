@@ -164,6 +164,7 @@ class ClaudeStreamReader:
             actual = wrong_kinds.kind_of(message["content"])
             self.source.leave_out(f"a {kind} message whose content is {actual}, left out", self._number(line))
         parts = parts_of(message.get("content"))
+        unsent = bool(obj.get("error")) or is_unsent(obj, parts)
         self.counter.parts(parts)
         shelf = self.source.shelf
         self.lines.messages[line.number] = said = ClaudeMessage(
@@ -179,8 +180,8 @@ class ClaudeStreamReader:
             worded=kind == "user" and is_worded(parts),
             of_command=kind == "user" and is_of_command(parts),
             marked=True,  # without a boundary before it the wording of a summary is a quotation
-            unsent=bool(obj.get("error")) or is_unsent(obj, parts),
-            too_long=is_too_long(parts),
+            unsent=unsent,
+            too_long=is_too_long(parts, unsent=unsent),
         )
         if usage is not None:
             self.lines.cached.hear(fields.text(obj, "parent_tool_use_id"), said.key, usage)

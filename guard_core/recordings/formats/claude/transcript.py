@@ -196,6 +196,7 @@ class ClaudeTranscriptReader:
         self.versions.see(line.number, fields.text(obj, "version"))
         self.requests.plain.read(line)
         parts = parts_of(message.get("content"))
+        unsent = is_unsent(obj, parts)
         # Parts that were written without an id are one; those whose ids were taken out are many.
         self.counter.parts(parts, without_id="" if self._is_blotted else "(none)")
         self.moved += sum(map(is_moved, parts))
@@ -215,8 +216,8 @@ class ClaudeTranscriptReader:
             worded=kind == "user" and is_worded(parts),
             of_command=kind == "user" and is_of_command(parts),
             marked=writes_marks(fields.text(obj, "version")),
-            unsent=is_unsent(obj, parts),
-            too_long=is_too_long(parts),
+            unsent=unsent,
+            too_long=is_too_long(parts, unsent=unsent),
             request=fields.text(obj, "requestRef"),
             file=used_file(obj) if kind == "user" else None,
         )

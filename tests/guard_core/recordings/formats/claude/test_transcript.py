@@ -218,6 +218,13 @@ def test_compactions_and_refusals_on_a_rewound_branch_are_counted_apart():
     assert log.left == LeftBranches(messages=3, compactions=1, refused=1)
 
 
+def test_words_about_a_prompt_that_is_too_long_are_no_refusal():
+    asks = user("u2", "a1", "Why does it say: prompt is too long?")
+    said = answer("a2", "u2", "Prompt is too long means that the context window is full.")
+    (log,) = read(user("u1", None), answer("a1", "u1"), asks, said, user("u3", "a1"), answer("a3", "u3")).sessions
+    assert (log.refused, log.left.messages, log.left.refused) == ((), 2, 0)
+
+
 def test_progress_that_is_written_at_the_end_of_a_turn_begins_no_branch():
     log = session(
         user("u1", None),
