@@ -113,8 +113,8 @@ class _Total:
             self._bytes += len(block)
             if self._bytes > self._most:
                 raise LimitExceeded(
-                    f"the ZIP archive unpacks to more than the limit of {self._most:,} bytes (setting MAX_UPLOAD_BYTES); "
-                    "import its folder instead, where the limit holds for each file"
+                    f"the ZIP archive unpacks to more than the limit of {self._most:,} bytes (setting "
+                    "MAX_UPLOAD_BYTES); import its folder instead, where the limit holds for each file"
                 )
             yield block
 
