@@ -83,6 +83,7 @@ _STATED = re.compile(
     # purposes, unless somebody wants or needs them, and indirect questions
     r"|(?<!want )(?<!need )(?<!try )(?<!have )\bto (?:ensure|make sure|avoid)\b|\bwhether\b[^,.;:]*"
     r"|\b(?:ask|check|consider|debate|decide|know|see|sure|unclear|unsure|wonder)\w* if\b[^,.;:]*"
+    r"|\bso (?:that )?(?:you|we|it|they) don['’]?t\b"
     # what happens, and names: "never resolves", "only touches the disk", "an always-on service"
     rf"|(?<!that )(?<!which )\b(?:never|only|always) (?:{_HAPPENS})\b|\b(?:always|must|never|only|required)-\w+",
     re.IGNORECASE,
@@ -90,7 +91,7 @@ _STATED = re.compile(
 # Guesses, turns of speech, what holds only at present, and what others do: none is a rule for whoever works.
 _GUESS = re.compile(
     r"\b(?:must have|(?:it|this|that|there|i) must be|never mind|don['’]?t (?:worry|you|forget)"
-    r"|should be (?:enough|able)|i (?:think|guess|believe|suppose|wonder)|seems?|looks? like"
+    r"|should be (?:enough|able)|i (?:think|guess|believe|feel|suppose|wonder)|seems?|looks? like"
     r"|(?:should|must) (?:probably|perhaps|maybe|currently)|(?:may|might|could) be wrong|wondering)\b"
     r"|^\W*(?:(?:and|but|or|so|also|then)\b\W*)*"
     r"(?:maybe|perhaps|possibly|probably|currently|consider (?:if|whether))\b",

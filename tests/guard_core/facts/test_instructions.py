@@ -109,6 +109,8 @@ def test_a_statement_that_begins_as_a_rule_does_directs_nobody(sentence, is_rule
         "a simple path, so no further configuration is required.",
         # purposes and circumstances
         "Run the linter to ensure the formatting is clean",
+        "I want this out of the way so that you don't get confused.",
+        "I feel like you should write all of this down.",
         "Pass the list of checks without their extension to the job.",
         "Fix the slicing without length check",
         "Remove the fields that don't exist in the summary.",
