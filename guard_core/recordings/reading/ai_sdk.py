@@ -71,16 +71,12 @@ def result_parts(item: JSON, output: Any, name: str = "", *, failed: bool = Fals
     failed = failed or kind.startswith("error") or kind == "execution-denied"
     if kind != "content":
         return (ToolResultPart(name, value, call_id, failed),)
-    blocks = [part for block in fields.objects(value) for part in _content(block)]
+    blocks: list[Part] = []
+    for block in fields.objects(value):
+        data = fields.text(block, "data")  # of media, which have it beside their type
+        blocks += (fields.media(_mime(block), data),) if data else parts(block)
     texts = "\n".join(part.text for part in blocks if isinstance(part, TextPart))
     return (
         ToolResultPart(name, texts, call_id, failed),
         *(part for part in blocks if not isinstance(part, TextPart)),
     )
-
-
-def _content(block: JSON) -> tuple[Part, ...]:
-    """One block of a result of several: media have data and a type."""
-    if data := fields.text(block, "data"):
-        return (fields.media(_mime(block), data),)
-    return parts(block)

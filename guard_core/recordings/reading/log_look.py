@@ -134,7 +134,7 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     if set(response) <= {"input_tokens", "context_management"} and response:
         return None  # it only counts a request's tokens
     beside = (fields.mapping(record_fields, key) for key in ("usage", "metrics"))
-    places = (fields.mapping(response, "usage"), *beside, response, record_fields)  # in the order of belief
+    places = (fields.mapping(response, "usage"), *beside, response, record_fields)  # the most trusted first
     counts = next((counted for place in places if (counted := usage(place))), {})
     if not counts.get("prompt_tokens"):
         return None

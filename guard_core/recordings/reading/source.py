@@ -31,6 +31,7 @@ from guard_core.sessions import DAMAGED, Session
 UNFINISHED = "the last line is not finished and was left out; it is read once the file has grown"
 LINES_SEEN = 4 * MIB  # bytes, in which two lines of a recording have room
 SHELVED_FROM = 4 * MIB  # bytes; below that a source is cheaper in memory
+_JSON_KINDS = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "text", list: "array"}
 
 
 class SourceShape(StrEnum):
@@ -347,7 +348,8 @@ class ByteSource:
             raise strict_json.JsonProblem(f"a line longer than {self.limits.line_bytes} bytes", limit=True)
         decoded = strict_json.decode(raw, self.limits)
         if not isinstance(decoded.value, dict):
-            raise strict_json.JsonProblem(f"a JSON {_kind(decoded.value)} where an object should be", 0)
+            kind = _JSON_KINDS[type(decoded.value)]
+            raise strict_json.JsonProblem(f"a JSON {kind} where an object should be", 0)
         return decoded
 
     def _damaged(self, problem: strict_json.JsonProblem, number: int, raw: bytes) -> None:
@@ -511,9 +513,3 @@ class _Tolerance:
         self._source.has_left_out = True
         self._source.notes.problem(error.reason, place, error.column)
         return True
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    return {bool: "boolean", int: "number", float: "number", str: "text", list: "array"}[type(value)]

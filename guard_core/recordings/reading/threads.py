@@ -129,8 +129,12 @@ class Thread:
         dropped = self._drop_unconfirmed(whole)
         for event, key in list(zip(request.messages, keys))[len(self._keys) - missing :]:
             self._log(event, key)
-        if dropped:
-            self._answer_again()
+        if dropped:  # the last call's answer is the model's first event since; without one it was not kept
+            last = self.calls[-1]
+            since = range(last.at, len(self.events))
+            response = next((index for index in since if self.events[index].role is Role.MODEL), None)
+            at = last.at if response is None else response
+            self.calls[-1] = msgspec.structs.replace(last, at=at, response=response)
         self._called(request)
 
     def fails_again(self, request: Request, keys: list[bytes]) -> bool:
@@ -281,14 +285,6 @@ class Thread:
         self.refused.append(at)
         if any(sizes := stated_sizes(request.refusal)):
             self.refusals.append(Refusal(at, *sizes))
-
-    def _answer_again(self) -> None:
-        """The last call's answer is the model's first event since; without one it was not kept."""
-        last = self.calls[-1]
-        since = range(last.at, len(self.events))
-        response = next((index for index in since if self.events[index].role is Role.MODEL), None)
-        at = last.at if response is None else response
-        self.calls[-1] = msgspec.structs.replace(last, at=at, response=response)
 
     def _time_events(self) -> None:
         """Messages without a time of their own have that of the call with which they were first sent, or that they
