@@ -161,16 +161,14 @@ def _of_result(source: ByteSource, facts: FactCounter, messages: list[JSON]) -> 
         wrong_kinds.check_counts(source, fields.mapping(message, "models_usage"), _COUNTS, "a message")
         if not _is_message(message):
             source.notes.skip(f"message of the type {fields.text(message, 'type')[:40] or 'none'}")
-    agents = dict.fromkeys(fields.text(message, "source") for message in known if _is_of_model(message))
+    agents: dict[str, None] = {}  # whose models wrote a message, or called a tool
+    for message in known:
+        counted = fields.mapping(message, "models_usage") or fields.text(message, "type") in _OWN_EVENTS
+        if counted and fields.text(message, "source") != _USER:
+            agents[fields.text(message, "source")] = None
     read = [(agent, _context(source, facts, known, agent, agents)) for agent in agents]
     sessions = [_session(log, agent if len(agents) > 1 else "", (UNRECORDED_COMPACTIONS,)) for agent, log in read]
     return [session for session in sessions if session is not None]
-
-
-def _is_of_model(message: JSON) -> bool:
-    """Did a model write a message, or call a tool."""
-    counted = bool(fields.mapping(message, "models_usage")) or fields.text(message, "type") in _OWN_EVENTS
-    return counted and fields.text(message, "source") != _USER
 
 
 def _context(

@@ -176,11 +176,13 @@ class CrushReader:
                 if event is None:
                     continue
                 finish = _finish(items)
+                first = event.parts[0] if event.role is Role.USER and event.parts else None
+                continues = isinstance(first, TextPart) and first.text.startswith(_CONTINUES)
                 if finish.prompt:
                     self._facts.call(finish.prompt)
                 if named or row.get("is_summary_message"):
                     self._summarised(builder, row, event, finish)
-                elif builder.compactions and _continues(event):
+                elif builder.compactions and continues:
                     _continued(builder, event)
                 else:
                     _append(builder, row, event, finish)
@@ -310,11 +312,6 @@ def _append(builder: SessionBuilder, row: JSON, event: Event, finish: _Finish) -
     elif event.role is Role.MODEL:
         builder.calls.append(ModelCall(at=len(builder.events), **_call(row, event, finish)))
     builder.event(event.role, event.parts, **place)
-
-
-def _continues(event: Event) -> bool:
-    first = event.parts[0] if event.role is Role.USER and event.parts else None
-    return isinstance(first, TextPart) and first.text.startswith(_CONTINUES)
 
 
 def _continued(builder: SessionBuilder, event: Event) -> None:

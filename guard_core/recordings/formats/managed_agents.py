@@ -66,7 +66,13 @@ class ManagedAgentsFormat:
 
     def read(self, source: ByteSource) -> Recording:
         reader = _EventReader(source)
-        for event, line in _events(source):
+        events: Iterator[tuple[JSON, int | None]]
+        if source.shape is SourceShape.LINES:
+            events = ((_event(line.obj), line.number) for line in source.lines())
+        else:
+            items = wrong_kinds.objects(source, source.elements(_listed), "event")
+            events = ((_event(item), None) for item in items)
+        for event, line in events:
             with source.tolerate(line):
                 reader.event(event, line)
         head = None if source.shape is SourceShape.LINES else source.json_head()  # where the session's own record is
@@ -96,14 +102,6 @@ def _is_event(record: JSON) -> bool:
 
 def _is_own(event: JSON) -> bool:
     return _is_event(event) and fields.text(event, "type") in _OWN
-
-
-def _events(source: ByteSource) -> Iterator[tuple[JSON, int | None]]:
-    if source.shape is SourceShape.LINES:
-        yield from ((_event(line.obj), line.number) for line in source.lines())
-    else:
-        items = wrong_kinds.objects(source, source.elements(_listed), "event")
-        yield from ((_event(item), None) for item in items)
 
 
 class _EventReader:

@@ -78,7 +78,13 @@ class PydanticAiFormat:
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(NAME)
         reader = _HistoryReader(source, facts)
-        for line, message in _messages(source):
+        messages: Iterator[tuple[int | None, JSON]]
+        if source.shape is SourceShape.LINES:
+            messages = ((line.number, line.obj) for line in source.lines())
+        else:
+            items = wrong_kinds.objects(source, source.elements(_listed), "message")
+            messages = ((None, item) for item in items)
+        for line, message in messages:
             with source.tolerate(line):
                 reader.message(message, line)
         return Recording(NAME, (reader.session(),), facts.facts(), source.notes)
@@ -90,13 +96,6 @@ FORMAT = PydanticAiFormat()
 def _listed(value: Any) -> list[Any]:
     listed = value.get("messages") if isinstance(value, dict) else value
     return listed if isinstance(listed, list) else []
-
-
-def _messages(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    if source.shape is SourceShape.LINES:
-        yield from ((line.number, line.obj) for line in source.lines())
-    else:
-        yield from ((None, item) for item in wrong_kinds.objects(source, source.elements(_listed), "message"))
 
 
 def _is_message(value: Any) -> bool:

@@ -103,7 +103,11 @@ class _StepReader:
         }
         if prompt:
             self.facts.call(prompt)
-        calls = [_call(item) for item in fields.objects(step.get("tool_calls"))]
+        calls: list[ToolCallPart] = []
+        for item in fields.objects(step.get("tool_calls")):
+            function = fields.mapping(item, "function")
+            arguments = fields.arguments(function.get("arguments"))
+            calls.append(ToolCallPart(fields.text(function, "name"), arguments, fields.text(item, "id")))
         said: list[Part] = [*fields.content_parts(step.get("model_output")), *calls]
         self._sent += (step.get("model_output") is not None) + bool(calls)
         if said:
@@ -169,9 +173,3 @@ class _StepReader:
                 "application changed the memory of the agent. The log has the steps as they are."
             )
         return self._log.session(system=self._system, agent="smolagents", notes=notes)
-
-
-def _call(item: JSON) -> ToolCallPart:
-    function = fields.mapping(item, "function")
-    arguments = fields.arguments(function.get("arguments"))
-    return ToolCallPart(fields.text(function, "name"), arguments, fields.text(item, "id"))

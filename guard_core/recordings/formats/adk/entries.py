@@ -251,14 +251,11 @@ class Contexts:
             return True
         pair = entry.context, context
         if pair not in self._known:
-            self._known[pair] = self._shares(*pair)
+            (other_scope, other_branch), (scope, branch) = pair
+            shares = other_scope == scope and self._tool_of(other_branch) == self._tool_of(branch)
+            is_around = not other_branch or not branch or f"{branch}.".startswith(f"{other_branch}.")
+            self._known[pair] = shares and is_around
         return self._known[pair]
-
-    def _shares(self, other: Context, own: Context) -> bool:
-        (other_scope, other_branch), (scope, branch) = other, own
-        if other_scope != scope or self._tool_of(other_branch) != self._tool_of(branch):
-            return False
-        return not other_branch or not branch or f"{branch}.".startswith(f"{other_branch}.")
 
     def _tool_of(self, branch: str) -> str:
         """The innermost tool call on whose branch an agent works ("name@id of the call"); "" where there is none."""

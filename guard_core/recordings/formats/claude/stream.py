@@ -110,7 +110,12 @@ class ClaudeStreamReader:
         self.counter = FactCounter(NAME)
 
     def read(self) -> Recording:
-        for line in self._records():
+        if self.numbered:
+            records = self.source.lines()
+        else:  # the items of an array, which have numbers but no lines of their own
+            items = wrong_kinds.objects(self.source, self.source.elements(), "item")
+            records = (Line(number, 0, item, b"") for number, item in enumerate(items, start=1))
+        for line in records:
             with self.source.tolerate(self._number(line)):
                 self._line(line)
         self.lines.cached.judge()
@@ -119,14 +124,6 @@ class ClaudeStreamReader:
         if not sessions:
             raise self.source.nothing_left("what Claude Code printed holds no message")
         return Recording(NAME, tuple(sessions), self.counter.facts(), self.notes)
-
-    def _records(self) -> Iterator[Line]:
-        """The lines, or the items of an array, which have numbers but no lines of their own."""
-        if self.numbered:
-            yield from self.source.lines()
-            return
-        items = wrong_kinds.objects(self.source, self.source.elements(), "item")
-        yield from (Line(number, 0, item, b"") for number, item in enumerate(items, start=1))
 
     # -- lines
 

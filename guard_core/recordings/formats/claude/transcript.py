@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 from heapq import merge
 from sys import intern
 from typing import Any
@@ -124,7 +124,11 @@ class ClaudeTranscriptReader:
         self.title = ""
 
     def read(self) -> Recording:
-        for line in self._records():
+        if self.entries is None:
+            records = self.source.lines()
+        else:
+            records = (Line(number, 0, entry, b"") for number, entry in enumerate(self.entries, start=1))
+        for line in records:
             with self.source.tolerate(self._number(line)):
                 self._line(line)
             if self.draft is not None and len(self.nodes) >= self.draft.due:
@@ -145,12 +149,6 @@ class ClaudeTranscriptReader:
         if self.source.shelf is not None:
             self.source.shelf.keep_none()
         return Recording(ClaudeTranscriptFormat.name, tuple(self._sessions()), facts, self.notes)
-
-    def _records(self) -> Iterator[Line]:
-        if self.entries is None:
-            yield from self.source.lines()
-        else:
-            yield from (Line(number, 0, entry, b"") for number, entry in enumerate(self.entries, start=1))
 
     def _number(self, line: Line) -> int | None:
         """The place of a line in the file; None of an entry, which has none."""

@@ -150,7 +150,8 @@ def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: 
             for line in apart:
                 chosen[line] = line not in elsewhere
     last = chosen.rfind(1)
-    by_uuid = _lines_by_uuid(nodes, bridges)
+    bridged: set[str] = set().union(*bridges.values())
+    by_uuid = {node.uuid: node.line for node in nodes if node.uuid in bridged} if bridged else {}  # their last lines
     for line, preserved in bridges.items():
         if line < last and any(chosen[by_uuid[uuid]] for uuid in preserved if uuid in by_uuid):
             chosen[line] = 1
@@ -224,12 +225,6 @@ def _choose_question(nodes: Sequence[Node], chosen: bytearray, root: Node, copie
         while node is not None and not chosen[node.line]:
             chosen[node.line] = 1
             node = above.get(node.parent)
-
-
-def _lines_by_uuid(nodes: Iterable[Node], bridges: dict[int, set[str]]) -> dict[str, int]:
-    """The last line of each uuid that was preserved somewhere."""
-    preserved = set().union(*bridges.values())
-    return {node.uuid: node.line for node in nodes if node.uuid in preserved} if preserved else {}
 
 
 def parents_first(nodes: Sequence[Node]) -> Picked:

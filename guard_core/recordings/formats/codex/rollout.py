@@ -493,7 +493,11 @@ class CodexRolloutReader:
         length = len(self.log.events)
         if pending is not None:
             return msgspec.structs.replace(pending, at=length)
-        if response is None or response.index != length - 1 or not self._is_summary(response, summary):
+        if response is None or response.index != length - 1:
+            return None
+        text = "\n".join(part.text for part in response.parts if isinstance(part, TextPart)).strip()
+        spoken = all(isinstance(part, TextPart | ReasoningPart) for part in response.parts)
+        if not response.for_compaction and not (spoken and text and text in summary):
             return None
         call = self.log.calls.pop(response.call)
         self.log.events.pop()
@@ -501,11 +505,6 @@ class CodexRolloutReader:
             self.log.events.pop()
         self.index.forget(len(self.log.events))
         return msgspec.structs.replace(call, at=len(self.log.events), response=None)
-
-    def _is_summary(self, response: _Open, summary: str) -> bool:
-        text = "\n".join(part.text for part in response.parts if isinstance(part, TextPart)).strip()
-        spoken = all(isinstance(part, TextPart | ReasoningPart) for part in response.parts)
-        return response.for_compaction or (spoken and bool(text) and text in summary)
 
     def _old_base(self, summary: str) -> tuple[View, tuple[Event, ...]]:
         """Opening context, last user messages and summary, as versions without a replacement history built it. Before

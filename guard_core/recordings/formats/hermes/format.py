@@ -126,7 +126,9 @@ def _chains(headers: dict[str, JSON]) -> list[list[str]]:
     children: dict[str, list[JSON]] = {}
     for name, row in headers.items():
         parent = str(row.get("parent_session_id") or "")
-        if parent != name and not _is_marked(row):
+        config = fields.decoded(row.get("model_config"))
+        is_marked = isinstance(config, dict) and any(config.get(key) for key in ("_delegate_from", "_branched_from"))
+        if parent != name and not is_marked:
             children.setdefault(parent, []).append(row)
     following = {
         name: str(_continuation(row, children[name])["id"])
@@ -156,11 +158,6 @@ def _continuation(parent: JSON, children: list[JSON]) -> JSON:
     return min(children, key=lambda child: _distance(child, ended))
 
 
-def _is_marked(row: JSON) -> bool:
-    config = fields.decoded(row.get("model_config"))
-    return isinstance(config, dict) and any(config.get(key) for key in ("_delegate_from", "_branched_from"))
-
-
 def _distance(row: JSON, ended: float | None) -> float:
     started = fields.timestamp(row, "started_at")
     return abs(started - ended) if started is not None and ended is not None else 0.0
@@ -188,15 +185,12 @@ def _read_chain(
     rows = [row for item in chain for row in usages.get(str(item.get("id")), ())]
     notes += task_notes(row for row in rows if fields.text(row, "task"))
     version = BEFORE_018 if by_turn else VERSIONS.get(schema, BEFORE_018 if 0 < schema < min(VERSIONS) else "")
-    return reader.session({**chain[0], **_totals(source, chain)}, notes, version)
-
-
-def _totals(source: ByteSource, chain: list[JSON]) -> JSON:
     keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "api_call_count")
     for row in chain:
         wrong_kinds.check_counts(source, row, keys, "a session's row")
     known = {key: [count for row in chain if (count := fields.tokens(row, key)) is not None] for key in keys}
-    return {key: sum(counts) for key, counts in known.items() if counts}
+    totals = {key: sum(counts) for key, counts in known.items() if counts}
+    return reader.session({**chain[0], **totals}, notes, version)
 
 
 # -- JSON

@@ -260,6 +260,10 @@ class OpenCodeReader:
         self.waiting = _Waiting(start, first, len(messages)) if start < first else None
         tail, again = self._between(first, self._here, len(messages))
         self.notices += [(at, message) for message in messages]
+        trigger = ""
+        if marker is not None:
+            automatic = PREFLIGHT if marker.preflight else "auto"
+            trigger = OVERFLOW if marker.overflow else automatic if marker.auto else "manual"
         self.log.compaction(
             RecordedCompaction(
                 at=at,
@@ -267,7 +271,7 @@ class OpenCodeReader:
                 kind=("summary+tail" if tail else "summary") if summary else "empty",
                 base=(*map(Inserted, range(len(messages))), *tail),
                 messages=(*messages, *again),
-                trigger=_trigger(marker),
+                trigger=trigger,
                 summariser=replace(calls[-1], at=at) if calls[-1].prompt_tokens else None,
                 timestamp=_created(info),
                 note="" if summary else "The summary is empty.",
@@ -447,13 +451,6 @@ def _without_content(event: Event, call_id: str) -> Event:
         elif not is_cleared:
             parts.append(part)
     return replace(event, parts=tuple(parts))
-
-
-def _trigger(marker: _Marker | None) -> str:
-    if marker is None:
-        return ""
-    automatic = PREFLIGHT if marker.preflight else "auto"
-    return OVERFLOW if marker.overflow else automatic if marker.auto else "manual"
 
 
 def _fresh(usage: JSON) -> int | None:

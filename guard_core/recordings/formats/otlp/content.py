@@ -502,7 +502,11 @@ def _vercel_answer(attributes: dict[str, Any]) -> list[Event | None]:
 def answer_of(span: TraceSpan) -> Event:
     """The answer as an event; without parts where it is not recorded."""
     details = _details(span)
-    listed = [_gen_ai_event(item) for item in _final(_json(span, details, "gen_ai.output.messages"))]
+    messages = list(fields.objects(_json(span, details, "gen_ai.output.messages")))
+    finished = [item for item in messages if item.get("finish_reason")]
+    if finished and len(finished) < len(messages):
+        messages = finished[-1:]  # the pieces of a stream came before it
+    listed = [_gen_ai_event(item) for item in messages]
     if not listed:
         listed = _open_inference_answers(span)
     if not listed:
@@ -519,13 +523,6 @@ def answer_of(span: TraceSpan) -> Event:
         listed = _whole_answer(span)
     parts = tuple(part for event in listed[:1] if event is not None for part in event.parts)
     return Event(Role.MODEL, parts, timestamp=span.start, line=span.line, source_id=span.id)
-
-
-def _final(messages: Any) -> list[JSON]:
-    """The output messages without the pieces of a stream that came before the final one."""
-    listed = list(fields.objects(messages))
-    finished = [item for item in listed if item.get("finish_reason")]
-    return finished[-1:] if finished and len(finished) < len(listed) else listed
 
 
 def _choice(attributes: dict[str, Any]) -> Event | None:

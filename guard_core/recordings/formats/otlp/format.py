@@ -121,16 +121,14 @@ def _is_trace(value: JSON) -> bool:
     return "spanId" in value and "traceId" in value and "startTimeUnixNano" in value
 
 
-def _records(source: ByteSource) -> Iterator[tuple[int | None, JSON]]:
-    if source.shape is SourceShape.LINES:
-        yield from ((line.number, line.obj) for line in source.lines())
-        return
-    yield from ((None, item) for item in fields.objects(source.elements(allow_nan=True)))
-
-
 def _all_spans(source: ByteSource, logged: list[LoggedEvent]) -> Iterator[TraceSpan]:
     """Every span of the file; `logged` takes the events that are in log records of their own."""
-    for number, record in _records(source):
+    records: Iterator[tuple[int | None, JSON]]
+    if source.shape is SourceShape.LINES:
+        records = ((line.number, line.obj) for line in source.lines())
+    else:
+        records = ((None, item) for item in fields.objects(source.elements(allow_nan=True)))
+    for number, record in records:
         logged.extend(logged_events(record))
         count = 0
         for span in spans_of(record, number):

@@ -169,12 +169,14 @@ def _otlp(span: JSON, scope: str, service: str, line: int | None) -> TraceSpan:
         (fields.text(event, "name"), attributes(event.get("attributes")))
         for event in fields.objects(span.get("events"))
     )
+    start = _integer(either("startTimeUnixNano", "start_time_unix_nano"))
+    is_number = isinstance(start, int | float) and not isinstance(start, bool)
     return TraceSpan(
         trace=_name(either("traceId", "trace_id")),
         id=_name(either("spanId", "span_id")),
         parent=_name(either("parentSpanId", "parent_span_id")),
         name=fields.text(span, "name"),
-        start=_nanoseconds(either("startTimeUnixNano", "start_time_unix_nano")),
+        start=normalise.seconds(start / 1e9) if is_number else None,
         attributes=attributes(span.get("attributes")),
         events=events,
         dropped=fields.first_tokens(span, "droppedAttributesCount", "dropped_attributes_count") or 0,
@@ -282,8 +284,3 @@ def _flatten(prefix: str, value: Any, flat: dict[str, Any]) -> None:
 
 def _name(value: Any) -> str:
     return value.removeprefix("0x") if isinstance(value, str) else ""
-
-
-def _nanoseconds(value: Any) -> float | None:
-    value = _integer(value)
-    return normalise.seconds(value / 1e9) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -352,14 +352,23 @@ class QwenChatReader:
         contents = [
             event for content in fields.objects(history) for event in self._divided(event_of(content, line=line.number))
         ]
-        trigger = self._trigger(info)
+        # Versions before 0.16 do not say who asked. A count that is no estimate is the provider's, of a request that it
+        # refused.
+        reason = fields.text(info, "triggerReason")
+        trigger = TRIGGERS.get(reason, reason[:40])
+        if (self.refused or info.get("originalTokenCountIsEstimated") is False) and trigger in ("", "auto"):
+            trigger = "overflow"
         base, messages = self._sent(*self.index.rebase([event for event in contents if event.parts]))
         base = self._with_waiting(base, trigger)
+        texts = [part.text for event in messages for part in event.parts if isinstance(part, TextPart)]
+        kind = "summary+tail" if any(not isinstance(segment, Inserted) for segment in base) else "summary"
+        if not any(summary_words.SNAPSHOT in text or text.startswith(summary_words.GEMINI_ANSWER) for text in texts):
+            kind = "edit"
         self.log.compaction(
             RecordedCompaction(
                 at=len(self.log.events),
                 evidence=Evidence.DECLARED,
-                kind=_kind(base, messages),
+                kind=kind,
                 base=base,
                 messages=tuple(
                     replace(event, meta=event.role is Role.USER or event.meta, line=line.number) for event in messages
@@ -383,14 +392,6 @@ class QwenChatReader:
         answered_calls = [] if answered is None else _calls_of(answered)
         is_early = bool(calls) and not any(name and name in answered_calls for name in calls)
         return (base[:-1], messages[:-1]) if is_early else (base, messages)
-
-    def _trigger(self, info: JSON) -> str:
-        """Who asked: versions before 0.16 do not say it. A count that is not an estimate is the provider's, of a
-        request that it refused."""
-        reason = fields.text(info, "triggerReason")
-        word = TRIGGERS.get(reason, reason[:40])
-        refused = self.refused or info.get("originalTokenCountIsEstimated") is False
-        return "overflow" if refused and word in ("", "auto") else word
 
     def _divided(self, message: Event) -> list[Event]:
         """A message of the history as the events that the log has of it: the results of calls made together, and the
@@ -456,13 +457,6 @@ class QwenChatReader:
 def _is_same(reported: ModelCall, answer: ModelCall) -> bool:
     """Are these the counts of one call."""
     return reported.prompt_tokens == answer.prompt_tokens and reported.output_tokens == answer.output_tokens
-
-
-def _kind(base: View, messages: tuple[Event, ...]) -> str:
-    texts = [part.text for event in messages for part in event.parts if isinstance(part, TextPart)]
-    if not any(summary_words.SNAPSHOT in text or text.startswith(summary_words.GEMINI_ANSWER) for text in texts):
-        return "edit"
-    return "summary+tail" if any(not isinstance(segment, Inserted) for segment in base) else "summary"
 
 
 FORMAT = QwenCodeFormat()

@@ -124,7 +124,11 @@ class StoreReader:
             fields.plain_text(entry.get("content")) for entry in entries if fields.text(entry, "role") == "assistant"
         ]
         last = answers[-1] if answers else ""
-        ending = [context for context in self._contexts if last and _ends_with(context, last)]
+        ending: list[tuple[Event, ...]] = []
+        for context in self._contexts if last else ():
+            parts = context[-1].parts if context else ()
+            if any(isinstance(part, TextPart) and part_text(part).strip() == last.strip() for part in parts):
+                ending.append(context)
         return max(ending or self._contexts, key=len, default=())
 
     def _session(self, thread: Thread, number: int, notes: Iterable[str]) -> Session:
@@ -162,8 +166,3 @@ def _with_pending(item: RecordedCompaction, pending: dict[str, int | None]) -> R
     pending_tokens = pending.get("" if summariser is None else summariser.source_id) or None
     known = summariser is not None and summariser.prompt_tokens is not None
     return msgspec.structs.replace(item, pending_tokens=pending_tokens, summariser=summariser if known else None)
-
-
-def _ends_with(context: tuple[Event, ...], text: str) -> bool:
-    last = context[-1].parts if context else ()
-    return any(isinstance(part, TextPart) and part_text(part).strip() == text.strip() for part in last)
