@@ -16,11 +16,9 @@ Source: https://github.com/badlogic/pi-mono, packages/coding-agent/docs/session.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from hashlib import blake2b
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -42,6 +40,7 @@ from guard_core.recordings.formats.pi import edits, letta, look
 from guard_core.recordings.formats.pi.edits import ContextEdits
 from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.formats.pi.system import SystemPrompt
+from guard_core.recordings.formats.pi.tree import active_paths, begins_another, is_header
 from guard_core.recordings.reading import fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
@@ -65,7 +64,6 @@ LOOKS_WITHIN_TURNS = AgentSetting("looks_within_turns", 1, "it compacted within 
 PASSES_OVER_FAILED = 3  # session version (2026-01); packages/ai/src/providers/transform-messages.ts
 # Whom OpenClaw names as the author of what stays in the transcript: src/shared/transcript-only-openclaw-assistant.ts.
 COPIES = frozenset({("openclaw", "delivery-mirror"), ("openclaw", "gateway-injected")})
-_LEAF_KEYS = ("leafId", "targetId", "entryId")
 _ENTRY_KINDS = frozenset({"message", "compaction", "branch_summary", "model_change", "thinking_level_change", "custom"})
 
 
@@ -82,19 +80,19 @@ class PiSessionFormat:
             return False
         heads = [line.obj for line in source.head_lines()]
         entries = sum(_is_entry(obj) for obj in heads)
-        if any(_is_header(obj) for obj in heads):
+        if any(is_header(obj) for obj in heads):
             return entries > 0 or len(heads) == 1
         return entries * 2 > len(heads) and any("parentId" in obj or _is_pis_own(obj) for obj in heads)
 
     def read(self, source: ByteSource) -> Recording:
-        paths, sessions = [*_active_paths(source)], list[Session]()
+        paths, sessions = [*active_paths(source.lines())], list[Session]()
         (path, lost_at), reader, entries = paths[0], PiSessionReader(source), 0
         for line in source.lines():
-            if _begins_another(line.obj, fields.text(reader.header, "id"), entries):
+            if begins_another(line.obj, fields.text(reader.header, "id"), entries):
                 sessions += reader.recording(lost_at).sessions
                 (path, lost_at), entries = paths[len(sessions)], 0
                 reader = reader.next()
-            entries += not _is_header(line.obj)
+            entries += not is_header(line.obj)
             with source.tolerate(line.number):
                 reader.line(line, path is None or line.number in path)
         last = reader.recording(lost_at)
@@ -102,10 +100,6 @@ class PiSessionFormat:
 
     def first_look(self, source: ByteSource) -> FirstLook:
         return look.look(source)
-
-
-def _is_header(obj: dict[str, Any]) -> bool:
-    return obj.get("type") == "session" and ("cwd" in obj or "version" in obj) and "message" not in obj
 
 
 def _is_entry(obj: dict[str, Any]) -> bool:
@@ -123,85 +117,6 @@ def _is_pis_own(obj: dict[str, Any]) -> bool:
 def _content(entry: dict[str, Any]) -> Any:
     """What an entry says, without its place in the tree."""
     return {key: value for key, value in entry.items() if key not in ("parentId", "timestamp")}
-
-
-_ENTRY_ID = re.compile(r"[0-9a-f]{8}")  # as pi makes them; other parents are not proof of an entry
-
-
-class _Node(NamedTuple):
-    line: int
-    parent: str
-
-
-class _Tree:
-    """The entries of one session, and the way from the last of them to the root.
-
-    Some descendants name parents that are not entries (a tool call's id): then the entry before is taken for it.
-    """
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, _Node] = {}
-        self.written: dict[str, bytes] = {}  # what is on the line of each id
-        self.last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
-        self.lost_at: list[int] = []  # lines whose parent is an entry that the file does not have
-        self.leaf = self.header = self.before = ""
-        self.lines = 0  # that are not headers
-
-    def add(self, line: Line) -> None:
-        entry, parent = fields.text(line.obj, "id"), fields.text(line.obj, "parentId")
-        if _is_header(line.obj):
-            self.header = self.header or entry
-            return
-        self.lines += 1
-        if not entry or "parentId" not in line.obj:
-            return
-        digest = blake2b(line.raw, digest_size=8).digest()
-        if self.written.get(entry) == digest:
-            return
-        if entry in self.written:  # another line of this id follows the first
-            parent = self.last.get(entry, entry)
-            self.last[entry] = entry = f"{entry} on line {line.number}"
-        else:
-            parent = self.last.get(parent, parent)
-        self.written[entry] = digest
-        lost = parent not in self.nodes and parent not in ("", self.header)
-        self.nodes[entry] = _Node(line.number, self.before if lost else parent)
-        if lost and self.before and _ENTRY_ID.fullmatch(parent):
-            self.lost_at.append(line.number)
-        self.before = entry
-        chosen = next((entry_id for key in _LEAF_KEYS if (entry_id := fields.text(line.obj, key))), "")
-        self.leaf = chosen if line.obj.get("type") == "leaf" and chosen in self.nodes else entry
-
-    @property
-    def lost(self) -> list[int]:
-        """The lines on that way whose parent is an entry that the file does not have."""
-        path = self.path() or set()
-        return [line for line in self.lost_at if line in path]
-
-    def path(self) -> set[int] | None:
-        """The lines on that way; None where entries have no ids (version 1)."""
-        path: set[int] = set()
-        leaf = self.leaf
-        while leaf in self.nodes and self.nodes[leaf].line not in path:
-            path.add(self.nodes[leaf].line)
-            leaf = self.nodes[leaf].parent
-        return path or None
-
-
-def _active_paths(source: ByteSource) -> Iterator[tuple[set[int] | None, list[int]]]:
-    """The lines on the way to the root, and those of them whose parent is lost, of each session of a file in turn."""
-    tree = _Tree()
-    for line in source.lines():
-        if _begins_another(line.obj, tree.header, tree.lines):
-            yield tree.path(), tree.lost
-            tree = _Tree()
-        tree.add(line)
-    yield tree.path(), tree.lost
-
-
-def _begins_another(obj: dict[str, Any], header: str, entries: int) -> bool:
-    """Is this the header of another session, behind the entries of one: several files were put into one."""
-    return bool(header) and entries > 0 and _is_header(obj) and fields.text(obj, "id") not in ("", header)
 
 
 class PiSessionReader:
@@ -249,7 +164,7 @@ class PiSessionReader:
             self.starts[entry] = len(self.log.events)
             self.earlier[entry] = len(self.log.compactions)
             self.behind.setdefault(fields.text(line.obj, "parentId"), len(self.log.events))
-        if _is_header(line.obj):
+        if is_header(line.obj):
             self.header = self.header or line.obj
             self.title = self.title or fields.text(line.obj, "title")
         elif self.seen.is_repeat(entry, _content(line.obj), line.number):
