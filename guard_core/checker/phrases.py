@@ -336,6 +336,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "part_lost": ("left the context at step {step:place};",),
     "rule_lost": ("left the context at step {step:place};",),
     "earlier_rule_lost": ("left the context at step {step:place};",),
+    "todo_lost": ("left the context at step {step:place};",),
     "grown": ("compaction {compaction:place} ", ": {before} to {after} tokens at step {step:place}"),
     "summary_not_kept": (
         "compaction {compaction:place} did not last: {again} tokens are back at step {again_step:place}",

@@ -63,7 +63,14 @@ _NO_WHOLE = {
     DAMAGED: "No compaction in what could be read of the file",
 }
 
-_ONLY_IF_GRAVE = ("request_lost", "earlier_rule_lost", "grown", "repeated_call")
+_ONLY_IF_GRAVE = ("request_lost", "earlier_rule_lost", "todo_lost", "grown", "repeated_call")
+# Of words that left the context: whose they are, the number that has them, and which later requests do not.
+_LOST = {
+    "part_lost": ("of your request,", "quote", " of the turn"),
+    "rule_lost": ("your rule", "rule", " of the turn"),
+    "earlier_rule_lost": ("your earlier rule", "rule", ""),
+    "todo_lost": ("the agent's open todo", "todo", ""),
+}
 
 Wording = Callable[[Case, Finding], str]
 
@@ -96,8 +103,8 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
 
 
 def _leads(finding: Finding) -> bool:
-    """A request that is still quoted, a rule that may have been of its turn, and a growth that only the file's gap
-    shows, lead no verdict; that calls are not counted does, where a sum of them says that estimates are not their
+    """A request that is still quoted, a rule that may have been of its turn, a todo of a list that was written again, and
+    a growth that only the file's gap shows, lead no verdict; that calls are not counted does, where a sum of them says that estimates are not their
     sizes."""
     if finding.kind == "no_usage":
         return "each" in finding.numbers
@@ -276,14 +283,10 @@ def _request(case: Case, finding: Finding) -> str:
     return f'{_head(case)}your request "{shorter} …" {left}.'
 
 
-def _rule(case: Case, finding: Finding) -> str:
-    is_earlier, is_part = (finding.kind == kind for kind in ("earlier_rule_lost", "part_lost"))
-    numbers, words = finding.numbers, str(finding.numbers["quote" if is_part else "rule"])
-    whose = "of your request, " if is_part else f"your {'earlier ' if is_earlier else ''}rule "
-    sentence = (
-        f'{_head(case)}{whose}"{{}}" left the context at {at_step(finding.step)}; '
-        f"no later request{'' if is_earlier else ' of the turn'} quotes it."
-    )
+def _quoted(case: Case, finding: Finding) -> str:
+    numbers, (whose, name, of_which) = finding.numbers, _LOST[finding.kind]
+    words = str(numbers[name])
+    sentence = f'{_head(case)}{whose} "{{}}" left the context at {at_step(finding.step)}; no later request{of_which} quotes it.'
     whole = sentence.format(words if numbers["is_whole"] else f"{words} …")
     if (more := len(whole.split()) - MOST_WORDS) <= 0:
         return whole
@@ -549,9 +552,10 @@ _ORDER: dict[str, Wording] = {
     "summary_not_kept": _not_kept,
     "empty_summary": _empty,
     "request_lost": _request,
-    "part_lost": _rule,
-    "rule_lost": _rule,
-    "earlier_rule_lost": _rule,
+    "part_lost": _quoted,
+    "rule_lost": _quoted,
+    "earlier_rule_lost": _quoted,
+    "todo_lost": _quoted,
     "usage_repeated": _repeated,
     "cached_above": _cached_above,
     "silent_truncation": _truncated,

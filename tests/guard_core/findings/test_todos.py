@@ -36,6 +36,24 @@ def test_todos_that_a_summary_drops_are_lost_but_for_those_that_are_done():
     )
 
 
+@pytest.mark.parametrize(("again", "kind"), [(False, "todo_lost"), (True, "healthy")])
+def test_a_lost_todo_that_was_not_written_again_leads_a_verdict_that_has_nothing_else_to_say(again, kind):
+    built = with_todos(again=again)
+    calls = tuple(msgspec.structs.replace(call, prompt_tokens=None) for call in built.calls)
+    asked = tuple(msgspec.structs.replace(item, trigger="manual") for item in built.compactions)
+    built = msgspec.structs.replace(built, calls=calls, compactions=asked)
+    facts = Facts.of(built)
+    claims = recorded_findings(facts)
+    verdict = recorded_verdict(facts, claims)
+    assert check(built, claims, facts.window, verdict) == []
+    assert verdict.kind == kind
+    if not again:
+        words = (
+            f'1 compaction; the agent\'s open todo "{ROLLBACK}" left the context at step 9; no later request quotes it.'
+        )
+        assert (verdict.severity, verdict.sentence) == ("warning", words)
+
+
 def test_the_checklist_that_cline_adds_to_the_arguments_of_a_tool_is_followed():
     built = with_todos()
     events = [*built.events]
