@@ -292,6 +292,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "{left_compactions} on others",
         "{left_largest} tokens on another",
         "peak {peak} tokens of an unknown window at step {peak_step:place}",
+        "peak {largest/largest_window:share} % (",
     ),
     "window_contradicted": ("A prompt of {tokens} tokens was", _ON_AVERAGE, _OF_STATED_WINDOW),
     "window_doubted": ("{compactions} compaction(s)", *_FIRED),

@@ -103,9 +103,9 @@ def _verdict(case: Case, findings: tuple[Finding, ...]) -> Verdict:
 
 
 def _leads(finding: Finding) -> bool:
-    """A request that is still quoted, a rule that may have been of its turn, a todo of a list that was written again, and
-    a growth that only the file's gap shows, lead no verdict; that calls are not counted does, where a sum of them says that estimates are not their
-    sizes."""
+    """A request that is still quoted, a rule that may have been of its turn, a todo whose list was written again, and a
+    growth that only the file's gap shows, lead no verdict; that calls are not counted does, where a sum of them says
+    that estimates are not their sizes."""
     if finding.kind == "no_usage":
         return "each" in finding.numbers
     return finding.severity != INFO or finding.kind not in _ONLY_IF_GRAVE
@@ -131,6 +131,8 @@ def _healthy(case: Case, left: Finding | None) -> Verdict:
     count = _total(case)
     head = f"{counted(count, 'compaction')}{_remark(case)}" if count else _uncompacted(case, left)
     sentence = f"{head}; {_peak_words(case, peak)}."
+    if len(sentence.split()) > MOST_WORDS:
+        sentence = f"{head}; {_peak_words(case, peak, is_short=True)}."
     if left is not None:
         numbers["left"] = left.numbers
         sentence = _of_branch(sentence, left) if count else sentence
@@ -286,7 +288,8 @@ def _request(case: Case, finding: Finding) -> str:
 def _quoted(case: Case, finding: Finding) -> str:
     numbers, (whose, name, of_which) = finding.numbers, _LOST[finding.kind]
     words = str(numbers[name])
-    sentence = f'{_head(case)}{whose} "{{}}" left the context at {at_step(finding.step)}; no later request{of_which} quotes it.'
+    left = f"left the context at {at_step(finding.step)}; no later request{of_which} quotes it."
+    sentence = f'{_head(case)}{whose} "{{}}" {left}'
     whole = sentence.format(words if numbers["is_whole"] else f"{words} …")
     if (more := len(whole.split()) - MOST_WORDS) <= 0:
         return whole

@@ -5,11 +5,13 @@ import re
 import msgspec
 import pytest
 
+from guard_core.checker import check
 from guard_core.errors import GuardError
 from guard_core.findings import Facts, conclusions, recorded_findings, recorded_verdict, replayed_verdict
 from guard_core.recordings import read
 from guard_core.sessions import (
     BEGINS_WITH_SUMMARY,
+    DAMAGED,
     GUARDS_WINDOW,
     HEADED_SUMMARY,
     MAY_BE_CONTINUED,
@@ -23,6 +25,7 @@ from guard_core.sessions import (
     NO_CONTENT,
     RECORDERS_WINDOW,
     UNRECORDED_COMPACTIONS,
+    ModelCall,
     Provenance,
     Sourced,
 )
@@ -75,6 +78,23 @@ def test_a_window_that_the_recording_program_was_given_is_not_said_to_be_set_by_
 def test_a_conversation_that_is_perhaps_no_whole_one_is_not_called_healthy(note, words):
     built = chat(4_000, 5_000, notes=(note,))
     assert verdict(built).sentence == f"{words}; peak 50.0 % of the window at step 2."
+
+
+@pytest.mark.parametrize(
+    ("note", "head"),
+    [
+        (UNRECORDED_COMPACTIONS, "No compaction in the file, which need not record one"),
+        (NO_CONTENT, "No compaction can be seen, as no message content was found"),
+        (DAMAGED, "No compaction in what could be read of the file"),
+    ],
+)
+def test_a_peak_near_0_of_an_assumed_window_is_said_in_as_few_words_as_there_are_left(note, head):
+    built = session(user("Hi"), model("Yes"), calls=(ModelCall(1, 1),), notes=(note,), window=None)
+    facts = Facts.of(built)
+    claims, says = conclusions(facts)
+    assert check(built, claims, facts.window, says) == []
+    how = f"(estimated without {facts.not_estimated})"
+    assert says.sentence == f"{head}; peak under 0.1 % {how}, if the window is {facts.window.value:,}."
 
 
 @pytest.mark.parametrize(
