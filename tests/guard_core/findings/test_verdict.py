@@ -89,12 +89,13 @@ def test_a_conversation_that_is_perhaps_no_whole_one_is_not_called_healthy(note,
     ],
 )
 def test_a_peak_near_0_of_an_assumed_window_is_said_in_as_few_words_as_there_are_left(note, head):
-    built = session(user("Hi"), model("Yes"), calls=(ModelCall(1, 1),), notes=(note,), window=None)
+    built = session(user("Hi"), model("Yes"), calls=(ModelCall(1, 1),), notes=(note,))
+    built = msgspec.structs.replace(built, window=None)
     facts = Facts.of(built)
     claims, says = conclusions(facts)
     assert check(built, claims, facts.window, says) == []
-    how = f"(estimated without {facts.not_estimated})"
-    assert says.sentence == f"{head}; peak under 0.1 % {how}, if the window is {facts.window.value:,}."
+    lacking = f" without {facts.not_estimated}" if len(head.split()) < 11 else ""
+    assert says.sentence == f"{head}; peak under 0.1 % (estimated{lacking}), if the window is {facts.window.value:,}."
 
 
 @pytest.mark.parametrize(
