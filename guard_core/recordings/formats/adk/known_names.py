@@ -21,5 +21,9 @@ NAMES = Names(
         " cached_content_token_count total_token_count tool_use_prompt_token_count"
     ),
     tools=words("functionCall functionResponse function_call function_response toolCall toolResponse"),
-    passed_over=words("state stateDelta state_delta customMetadata custom_metadata groundingMetadata"),
+    # What is asked of the user is kept by the ids of calls, "toolu_1" among them, and artifacts by the names of files.
+    passed_over=words(
+        "state stateDelta state_delta customMetadata custom_metadata groundingMetadata artifactDelta artifact_delta"
+        " requestedToolConfirmations requested_tool_confirmations requestedAuthConfigs requested_auth_configs"
+    ),
 )

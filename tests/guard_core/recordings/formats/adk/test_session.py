@@ -82,6 +82,18 @@ def test_the_kinds_of_parts():
     assert kinds == [ReasoningPart, TextPart, ToolCallPart, MediaPart, MediaPart, OtherPart]
 
 
+def test_what_is_asked_of_the_user_by_a_call_and_artifacts_by_the_names_of_files_are_no_counts_and_no_calls():
+    call = {"functionCall": {"id": "toolu_1", "name": "drop", "args": {"table": "t"}}}
+    asked = {"toolu_1": {"hint": "Drop it?", "confirmed": False, "payload": {"table": "t"}}}
+    auth = {"toolu_1": {"authScheme": {"type": "oauth2"}}}
+    actions = {"requestedToolConfirmations": asked, "requestedAuthConfigs": auth, "artifactDelta": {"tokens.csv": 3}}
+    value = stored(user(1.0), event(2.0, call, prompt=10, actions=actions))
+    for spelling in (value, snake(value)):
+        recording = read(json.dumps(spelling).encode())
+        assert [str(problem) for problem in recording.notes.problems] == []
+        assert (recording.facts.tool_calls, recording.facts.model_calls) == (1, 1)
+
+
 def test_a_signature_in_the_alphabet_of_addresses_is_measured_in_bytes():
     signed = {"text": "Hm", "thought": True, "thoughtSignature": "_-8AAAAA"}
     part = read_json(event(1.0, signed)).sessions[0].events[0].parts[0]
