@@ -355,7 +355,10 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         "first at step {step:place};",
         "peak {largest/largest_window:share} % (",
     ),
-    "no_usage": ("{total} prompt tokens in total, {each} each if there were {calls};",),
+    "no_usage": (
+        "{total} prompt token(s) in total, {each} each if there were {calls};",
+        "{total} prompt token(s) in total;",
+    ),
     "timing_gap": ("step {step:place} was caught", "(last count {seen}, estimate {now})"),
     "no_fit": ("about {floor} tokens", "over the limit at step {step:place}"),
     "inline_data": (

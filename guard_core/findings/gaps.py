@@ -53,9 +53,9 @@ def unreported(case: Case) -> list[Finding]:
             numbers |= {"total_calls": session.total_calls or 0, "average": session.mean_prompt_tokens}
         else:
             numbers["each"] = (total + answered // 2) // answered
-            sentence += (
-                f" If there were no more than the {answered:,} here, a request had {numbers['each']:,} on average."
-            )
+            if answered > 1:
+                mean = f"a request had {numbers['each']:,} on average"
+                sentence += f" If there were no more than the {answered:,} here, {mean}."
     severity = WARNING if is_all else INFO
     return [Finding("no_usage", severity, first, sentence, numbers, (), tuple(missing[:LISTED].tolist()), len(missing))]
 

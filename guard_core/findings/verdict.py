@@ -362,10 +362,9 @@ def _cached_above(case: Case, finding: Finding) -> str:
 
 def _only_a_sum(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
-    return (
-        f"{_head(case)}no call is counted: {numbers['total']:,} prompt tokens in total, {numbers['each']:,} each if "
-        f"there were {numbers['calls']:,}; the peak is not known."
-    )
+    each = f", {numbers['each']:,} each if there were {numbers['calls']:,}" if numbers["calls"] > 1 else ""
+    total = counted(numbers["total"], "prompt token")
+    return f"{_head(case)}no call is counted: {total} in total{each}; the peak is not known."
 
 
 def _grown(case: Case, finding: Finding) -> str:

@@ -1190,6 +1190,12 @@ def test_a_sum_over_calls_that_are_not_counted_is_no_health():
     assert by_kind["no_usage"].numbers == {"missing": 2, "calls": 2, "total": 90_001, "each": 45_001}
 
 
+def test_a_sum_over_an_only_call_is_not_said_to_be_its_own():
+    _, by_kind, said = confirmed(chat(None, prompt_tokens_total=587))
+    assert said.sentence == "No call is counted: 587 prompt tokens in total; the peak is not known."
+    assert by_kind["no_usage"].sentence.endswith(": 587 prompt tokens over all calls, whose number is not recorded.")
+
+
 def test_an_average_of_less_than_a_token_is_said_as_one():
     _, by_kind, _ = confirmed(chat(None, None, prompt_tokens_total=1, total_calls=3))
     assert by_kind["no_usage"].numbers == {"missing": 2, "calls": 2, "total": 1, "total_calls": 3, "average": 0}
