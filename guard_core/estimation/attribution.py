@@ -39,7 +39,7 @@ from guard_core.estimation.sharing import ASSUMED, SESSION, SHARED, TOTAL, USUAL
 from guard_core.estimation.unrecorded import usual_overhead
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
-from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, has_beginning
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, has_beginning
 
 ATTRIBUTION_VERSION = 7
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
@@ -88,18 +88,22 @@ class PriceList:
         return (self.prologue if begins else 0) + sum(self.segment(segment, epoch) for segment in view)
 
     def segment(self, segment: Segment, epoch: int) -> int:
-        """Prompt tokens of one segment of a view."""
-        match segment:
-            case Span(start, stop):
-                return int(self.prefix[stop] - self.prefix[start]) if stop > start else 0
-            case Inserted(index):
-                return self.inserted[epoch][index]
-            case Rewritten(message=message):
-                row = {name: np.array([value], dtype=np.int64) for name, value in event_columns(message).items()}
-                return round(float(self.ratios.estimates(content_of(row), row["tool"])[0]))
-            case Synthetic(bytes=size, quotes_results=quotes):
-                ratio = self.result_ratio if quotes else self.text_ratio
-                return round(size * ratio + float(self.ratios.kinds[MESSAGE]))
+        """Prompt tokens of one segment of a view. Class tests and `item`, as in `Heuristic.segment`."""
+        if isinstance(segment, Span):
+            start, stop = segment.start, segment.stop
+            return self.prefix.item(stop) - self.prefix.item(start) if stop > start else 0
+        if isinstance(segment, Synthetic):
+            ratio = self.result_ratio if segment.quotes_results else self.text_ratio
+            return round(segment.bytes * ratio + self._message_ratio)
+        if isinstance(segment, Inserted):
+            return self.inserted[epoch][segment.index]
+        row = {name: np.array([value], dtype=np.int64) for name, value in event_columns(segment.message).items()}
+        return round(float(self.ratios.estimates(content_of(row), row["tool"])[0]))
+
+    @cached_property
+    def _message_ratio(self) -> float:
+        """Tokens of a message besides its content."""
+        return float(self.ratios.kinds[MESSAGE])
 
 
 @dataclass(frozen=True)

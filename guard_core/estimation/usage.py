@@ -306,8 +306,11 @@ class AttributedUsage:
         sums, reported = self._sums(head), recorded > 0
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
         if self._is_replaced(sums):  # a request with such a message is none of the recorded ones at any step
-            view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][start])),))
-            modelled = np.maximum(self._price_run(start, stop, view, view, epoch), 0)
+            at = self.ledger.steps["at"]
+            first = at.item(start)
+            begins, events = sums.begins + (kept_from == 0 < first), sums.events + first - kept_from
+            price = self._price_cut(start, head, sums._replace(begins=begins, events=events), epoch)
+            modelled = np.maximum(price + self._span(kept_from, at[start:stop]), 0)
             tokens = np.maximum(modelled - sums.saved, 0) if sums.saved else modelled
             return CountedRun(tokens, reported, np.full(stop - start, self._source, dtype=np.int64))
         modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)

@@ -92,12 +92,14 @@ class GuardStrategy:
 
     def _looks_summarised(self, ledger: Ledger) -> bool:
         marked = USER | STARTS_WITH_MARKER
-        return not self.settings.mend_marker and int(ledger.events["flags"][0]) & marked == marked
+        return not self.settings.mend_marker and ledger.events["flags"].item(0) & marked == marked
 
     def carried(self, check: Check, memory: GuardMemory) -> dict[str, Any]:
         """What later steps send after a compaction, as fields of its record."""
         head = self.head(check.ledger, memory, -3)
         fields: dict[str, Any] = {"carried": head.view, "kept_from": head.kept_from}
+        if not self.settings.mend_request:  # all later steps send the same
+            return fields
         in_turn = self.head(check.ledger, memory, memory.request_event)
         if in_turn != head:
             turns = check.ledger.steps["user_event"]

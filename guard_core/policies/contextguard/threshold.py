@@ -67,7 +67,7 @@ class Threshold(GuardStrategy):
         if estimated.tokens < trigger or not first:
             wanted = estimated.tokens >= threshold
             return self.passes(check, state, view, **numbers, held=(held or NOTHING_TO_COMPACT) if wanted else 0)
-        turned = self._compact(check, state, view, estimated, first)
+        turned = self._compact(check, state, view, heuristic, estimated, first)
         record = _record(
             check, state, view, heuristic, turned, estimated.tokens, threshold, self.carried(check, turned.memory)
         )
@@ -114,13 +114,14 @@ class Threshold(GuardStrategy):
         return int(heuristic * estimated.factor) if self.settings.mend_retry else heuristic
 
     def _compact(
-        self, check: Check, memory: GuardMemory, view: View, estimated: CalibratedEstimate, first: int
+        self, check: Check, memory: GuardMemory, view: View, tokens: int, estimated: CalibratedEstimate, first: int
     ) -> _Turned:
+        """All passes over a view of so many `tokens` by the heuristic estimate."""
         costs = costs_of(check.ledger, self.settings)
         limits = self.settings.limits(check.window)
         tail: View = (Span(first, check.at),) if first < check.at else ()
         passes: list[Pass] = []
-        contents, tokens, count = self._old(view, first), costs.request(view), content_count(view)
+        contents, count = self._old(view, first), content_count(view)
         continuation, after = self.continues(check), 2 + content_count(tail)
         fixed = costs.request((continuation, *tail))
         for _ in range(self.settings.max_passes):
