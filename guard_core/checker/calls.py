@@ -11,7 +11,7 @@ from guard_core.checker.shared import (
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.estimation.baselines import count_changes
-from guard_core.events import Event, ToolCallPart, ToolResultPart, part_text
+from guard_core.events import Event, ReasoningPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.findings.claims import INFO, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -62,13 +62,18 @@ def _falls(story: Story) -> Iterator[int]:
             continue
         missing = before + _text_tokens(_since(story, first, last)) - after
         outputs = [call.output_tokens for call, turn in zip(calls, turns, strict=True) if turn == turns[first]]
-        if turns[first] != turns[last] and (
-            (any_output and None in outputs)
-            or missing <= sum(call.output_tokens or 0 for call in calls[turns.index(turns[first]) : last])
-        ):
+        written = sum(call.output_tokens or 0 for call in calls[turns.index(turns[first]) : last])
+        if not any_output:
+            written = sum(map(_reasoning_bytes, story.session.events[max(turns[first], 0) : calls[last].at])) // 3
+        if turns[first] != turns[last] and ((any_output and None in outputs) or missing <= written):
             continue
         if missing >= max(2_000, before // 10) and first not in repeated and last not in recounted:
             yield missing
+
+
+def _reasoning_bytes(event: Event) -> int:
+    parts = [part for part in event.parts if isinstance(part, ReasoningPart)]
+    return max(sum(len(part.text.encode()) for part in parts), sum(part.opaque_bytes for part in parts))
 
 
 def usage_in_characters(story: Story, finding: Finding) -> None:

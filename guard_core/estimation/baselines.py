@@ -22,6 +22,8 @@ MOST_PER_LEXICAL, MOST_PER_PICTURE = 4, 1_600
 # Two tokenizers that count the same text with less difference than that are taken for one, nor on fewer tokens.
 LEAST_FACTOR, LEAST_MEASURED, LEAST_STRETCHES = 1.08, 2_000, 5
 DEEP = 0.7  # ours: of the prompt before; compactions of the recordings at hand leave 0.04 to 0.64
+# Bytes of a token of reasoning at least, in words or sealed: ours; readable text has about 4, sealed text more.
+REASONING_BYTES = 3
 MOST_UNCOUNTED = 20  # ours: lexical tokens that a request may grow by without a token more; no text costs so little
 # Prompts that grow by as many tokens as bytes, give or take this share, on so many bytes: in the recordings at hand at
 # most 1.4 % of a session's do, for no text of a conversation has a token for each byte.
@@ -221,12 +223,16 @@ def continued(ledger: Ledger) -> tuple[Ints, Ints]:
 def _reasoning(ledger: Ledger, first: Ints, last: Ints) -> Ints:
     """The most that reasoning of the turn before can have been, where a new turn begins: all that the model wrote.
 
-    It has no bound where the file counts what the model writes, but not at every call of that turn.
+    It has no bound where the file counts what the model writes, but not at every call of that turn. Where it counts
+    this at no call, the size of the reasoning that it shows, in words or sealed, is one.
     """
-    turn, output = ledger.steps["turn"], ledger.steps["output_tokens"]
+    turn, output, turned = ledger.steps["turn"], ledger.steps["output_tokens"], ledger.steps["turn"][first]
+    if not (output >= 0).any():
+        shown = prefix_sums(np.maximum(ledger.events["reasoning_bytes"], ledger.events["opaque_bytes"]))
+        begins, ends = np.maximum(ledger.steps["user_event"][first], 0), ledger.steps["at"][last]
+        return np.where(turned == turn[last], 0, (shown[ends] - shown[begins]) // REASONING_BYTES)
     written, uncounted = prefix_sums(np.maximum(output, 0)), prefix_sums((output < 0).astype(np.int64))
-    begin = np.searchsorted(turn, turn[first], side="left")  # turns do not go back
-    stop = np.searchsorted(turn, turn[first], side="right")
-    has_gaps = (uncounted[stop] > uncounted[begin]) & bool((output >= 0).any())
-    most = np.where(has_gaps, np.iinfo(np.int64).max, written[last] - written[begin])
-    return np.where(turn[first] == turn[last], 0, most)
+    begin = np.searchsorted(turn, turned, side="left")  # turns do not go back
+    stop = np.searchsorted(turn, turned, side="right")
+    most = np.where(uncounted[stop] > uncounted[begin], np.iinfo(np.int64).max, written[last] - written[begin])
+    return np.where(turned == turn[last], 0, most)

@@ -1,9 +1,14 @@
 """A recorded prompt that falls while the log grew is found, and what usually makes it fall is not."""
 
+import pytest
+
+from guard_core.checker import check
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.baselines import count_changes, silent_truncations, unexplained_rises
 from guard_core.estimation.forecast import known_at
 from guard_core.estimation.usage import baseline_notes
+from guard_core.events import Event, ReasoningPart, Role
+from guard_core.findings import Facts, recorded_findings
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Span
@@ -55,6 +60,21 @@ def test_a_fall_is_none_where_what_the_model_wrote_in_the_turn_before_is_not_cou
     ledger = chat(40_000, 50_000, 42_000, output=2_000)
     ledger.steps["output_tokens"][1] = -1
     assert silent_truncations(ledger) == ()
+
+
+@pytest.mark.parametrize(("sealed", "is_found"), [(30_000, False), (3_000, True)])
+def test_where_no_answer_is_counted_the_reasoning_that_the_file_shows_bounds_a_fall(sealed, is_found):
+    asked = user("question" * 150)
+    thought = Event(Role.MODEL, (ReasoningPart("hm " * 500, opaque_bytes=sealed),))
+    events = [part for _ in range(3) for part in (asked, thought, model("answers " * 150))]
+    calls = tuple(ModelCall(3 * step + 1, 3 * step + 1, tokens) for step, tokens in enumerate((40_000, 50_000, 42_000)))
+    grown = session(*events, calls=calls)
+    facts = Facts.of(grown)
+    claims = recorded_findings(facts)
+    assert ["silent_truncation" in [claim.kind for claim in claims], check(grown, claims, facts.window)] == [
+        is_found,
+        [],
+    ]
 
 
 def test_a_session_without_counts_has_none(no_usage_reported):
