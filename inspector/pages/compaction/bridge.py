@@ -89,8 +89,12 @@ def table(bridge: Bridge, attribution: Attribution, *, recorded: bool) -> dict[s
         _end("after", bridge.after_step),
     )
 
-    def cells(*values: int) -> list[dict[str, str]]:
-        return [{"head": head, "value": value} for head, value in zip(heads, _cells(*values), strict=True)]
+    def cells(
+        before: int, grown: int, removed: int, inserted: int, unexplained: int, after: int
+    ) -> list[dict[str, str]]:
+        changes = (_change(grown), _change(-removed), _change(inserted), _change(unexplained))
+        values = (_whole(before), *changes, _whole(after))
+        return [{"head": head, "value": value} for head, value in zip(heads, values, strict=True)]
 
     return {
         "heads": heads,
@@ -113,11 +117,6 @@ def _name(bridge: Bridge, part: BridgePart) -> str:
     return (SEALED_NAMES if bridge.is_sealed else NAMES).get(part.name, NAMES[part.name])
 
 
-def _cells(before: int, grown: int, removed: int, inserted: int, unexplained: int, after: int) -> list[str]:
-    changes = (_change(grown), _change(-removed), _change(inserted), _change(unexplained))
-    return [_whole(before), *changes, _whole(after)]
-
-
 def _whole(value: int) -> str:
     return f"{value:,}".replace("-", "−")
 
@@ -127,6 +126,7 @@ def _change(value: int) -> str:
 
 
 def _source(name: str, attribution: Attribution, recorded: bool) -> str:
+    """Where the tokens of a part come from: only measured ones are attributed, and no file has what was modelled."""
     if name == UNEXPLAINED:
         return Provenance.RECOMPUTED.value
     if not attribution.measured:

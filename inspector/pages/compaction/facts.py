@@ -64,24 +64,21 @@ def changes_of(page: Frame, item: PageCompaction) -> FactChanges:
 def facts_of(page: Frame, item: PageCompaction) -> dict[str, Any]:
     """The table of what changed for the worse and of open work, and sentences on the rest."""
     rows, shown, left, open_now = changes_of(page, item)
+    unchanged = "It removed no instruction that the request before it had"
+    nothing = f"{unchanged}." if open_now else f"{unchanged}, and no request or todo was open."
+    unanswered = calls_without_result(page.analysis.ledger, item.at)
     return {
         "rows": [row_of(row) for row in shown[:ROWS]],
-        "nothing": "" if shown else _nothing(bool(open_now)),
+        "nothing": "" if shown else nothing,
         "has_given": bool(item.sent),
         "url": page.paths["facts"] + page.choice.query(side=page.shown_side),
         "sentences": [
             *_sentences(rows, shown),
             *_left_before(left, open_now),
-            *_without_result(calls_without_result(page.analysis.ledger, item.at)),
+            *([f"{counted(unanswered, 'tool call')} had no result yet."] if unanswered else []),
             *_unsupported(page, item),
         ],
     }
-
-
-def _nothing(is_open: bool) -> str:
-    """What is said where no row is shown."""
-    unchanged = "It removed no instruction that the request before it had"
-    return f"{unchanged}." if is_open else f"{unchanged}, and no request or todo was open."
 
 
 def row_of(row: Crossing) -> dict[str, Any]:
@@ -98,7 +95,7 @@ def row_of(row: Crossing) -> dict[str, Any]:
 
 
 def _given_words(state: SnippetState) -> str:
-    """Whether the summariser had a text."""
+    """Whether the summariser had a text; "no" would be said of a text that it lost, and it never had this one."""
     if state in UNSURE:
         return "not known"
     return "yes" if state in HELD else "never seen"
@@ -135,16 +132,13 @@ def _left_before(left: list[Snippet], open_now: tuple[Snippet, ...]) -> list[str
     return [f"{words[:1].upper()}{words[1:]} had left the context before."] if words else []
 
 
-def _without_result(calls: int) -> list[str]:
-    return [f"{counted(calls, 'tool call')} had no result yet."] if calls else []
-
-
 def _unsupported(page: Frame, item: PageCompaction) -> list[str]:
     """What the summary names that no message before it and no earlier summary has. Nothing where the conversation
     began before the file: what was said there is not known."""
+    repeated = page.analysis.ledger.repeated[item.place] if item.recorded else frozenset()
     texts = [
         text["text"]
-        for text in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeats(page, item))
+        for text in presenter.inserted_texts(item, page.analysis.attribution.prices, repeated)
         if text["kind"] not in (REPEATED, presenter.NOT_READABLE)
     ]
     named: dict[str, Snippet] = {}
@@ -170,10 +164,6 @@ def _unsupported(page: Frame, item: PageCompaction) -> list[str]:
         return [f"Its summary names {count}, none of them new."]
     more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
     return [f"Named in its summary, but in no message before it: {', '.join(missing[:NAMED])}{more}."]
-
-
-def _repeats(page: Frame, item: PageCompaction) -> frozenset[int]:
-    return page.analysis.ledger.repeated[item.place] if item.recorded else frozenset()
 
 
 def _earlier(page: Frame, item: PageCompaction) -> list[str]:

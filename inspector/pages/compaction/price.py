@@ -32,6 +32,7 @@ def price_of(analysis: Analysis, item: PageCompaction, step_url: Callable[[int],
         number = compaction_number(later.index)
         text = f"Compaction {number:,} followed before any call was made; its page has the price of both."
         return {"sentences": [text], "figures": []}
+    replaced = _replaced(analysis, item.index) if item.recorded else []
     prices = analysis.prices
     figures = []
     if prices.has_prices:
@@ -49,7 +50,7 @@ def price_of(analysis: Analysis, item: PageCompaction, step_url: Callable[[int],
     return {
         "figures": figures,
         "sentences": [
-            *_replaced_words(analysis, item),
+            *([f"This is the price of {compactions_words(replaced)}, too: no call came between."] if replaced else []),
             *payback_words(price, prices),
             *_sealed_words(analysis, item),
             *_cache_words(analysis, item, price.step),
@@ -77,12 +78,6 @@ def _replaced(analysis: Analysis, index: int) -> list[int]:
     return [place for place, _ in facts.replaced_by(facts.counts.compactions[index])]
 
 
-def _replaced_words(analysis: Analysis, item: PageCompaction) -> list[str]:
-    """Which compactions the price includes, as no call was made between them and this one."""
-    replaced = _replaced(analysis, item.index) if item.recorded else []
-    return [f"This is the price of {compactions_words(replaced)}, too: no call came between."] if replaced else []
-
-
 def _sealed_words(analysis: Analysis, item: PageCompaction) -> list[str]:
     """What the price lacks where the summary's own tokens are not known."""
     is_sealed = item.recorded and analysis.ledger.bases[item.place].is_sealed
@@ -97,12 +92,14 @@ def _figure(label: str, value: str, note: str, *, bad: bool = False) -> dict[str
 
 
 def _earned(step: int, first: int) -> tuple[str, str]:
+    """The step whose call earned the price back, below 0 where none did, and how long after the `first` call."""
     if step < 0:
         return "never", "up to the next compaction, or the end"
     return f"step {step_number(step):,}", "at once" if step == first else f"{counted(step - first, 'call')} later"
 
 
 def _even(calls: float | None) -> str:
+    """Calls up to the break-even; beyond `LONGEST_EVEN` no session is long enough."""
     if calls is None:
         return DASH
     return "never" if calls > LONGEST_EVEN else f"{calls:,.1f}"

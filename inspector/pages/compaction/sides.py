@@ -100,7 +100,8 @@ def _side(request: HttpRequest, page: Frame, text: str, letter: str) -> Compacti
     if own := _OWN.fullmatch(text):
         side, number = own["side"], int(own["number"])
     elif there := _ELSEWHERE.fullmatch(text.partition("?")[0]):
-        number, settings = int(there["number"]), _settings(text)
+        number, query = int(there["number"]), text.partition("?")[2]
+        settings = dict(parse_qsl(query)) if query.count("&") < MOST_SETTINGS else {}
         side = settings.get("side", side) if settings.get("side") in SIDES else side
         try:
             page = frame_of(request, UUID(there["session"]), settings if side == "replayed" else {}, side)
@@ -114,12 +115,6 @@ def _side(request: HttpRequest, page: Frame, text: str, letter: str) -> Compacti
     if not 1 <= number <= count:
         raise ValueError(no_such(side, count))
     return CompactionSide(letter, page, item_of(page, side, compaction_index(number)))
-
-
-def _settings(address: str) -> dict[str, str]:
-    """The settings of an address."""
-    query = address.partition("?")[2]
-    return dict(parse_qsl(query)) if query.count("&") < MOST_SETTINGS else {}
 
 
 def figures_of(sides: Sequence[CompactionSide]) -> list[CompactionFigures]:
@@ -160,6 +155,7 @@ def _tokens(bridges: Sequence[Bridge]) -> list[CompactionFigures]:
 
 
 def _removed(bridge: Bridge, name: str) -> int:
+    """What a compaction removed of a part, in prompt tokens; a bridge leaves out parts that never were."""
     return next((part.removed for part in bridge.parts if part.name == name), 0)
 
 

@@ -92,17 +92,19 @@ def _context(first: CompactionSide, sides: Sequence[CompactionSide], errors: lis
     is_compared = len(sides) > 1
     address = _address(first, sides)
     texts = _texts(sides) if is_compared else []
+    letters = [side.letter for side in sides]
+    figures = [row for row in figures_of(sides) if any(row.values) or row.unit == SHARE] if is_compared else []
     return {
         **page.context(item.side, item.step),
         "errors": errors,
         "name": f"{first.name} of {count_of(page, item.side):,}",
         "back": first.url,
         "sides": [_about(side, several) for side in sides],
-        "rows": _rows(sides) if is_compared else [],
+        "rows": [_row(row, letters) for row in figures],
         "open": texts[:MOST_TEXTS],
         "more": max(0, len(texts) - MOST_TEXTS),
         "texts": [{"letter": side.letter, "texts": texts_of(side.page, side.item)} for side in sides if is_compared],
-        "letters": [side.letter for side in sides],
+        "letters": letters,
         "compared": ", ".join(side.name for side in sides) if is_compared else "compactions",
         "is_compared": is_compared,
         "action": reverse("compactions_together", args=[page.row.pk, compaction_number(item.index)]),
@@ -159,12 +161,6 @@ def _about(side: CompactionSide, several: bool) -> dict[str, Any]:
         "about": ", ".join(filter(None, words)),
         "badges": presenter.badges(item),
     }
-
-
-def _rows(sides: Sequence[CompactionSide]) -> list[dict[str, Any]]:
-    """The table: each figure with the difference of every later compaction to the first."""
-    letters = [side.letter for side in sides]
-    return [_row(row, letters) for row in figures_of(sides) if any(row.values) or row.unit == SHARE]
 
 
 def _row(row: CompactionFigures, letters: Sequence[str]) -> dict[str, Any]:

@@ -103,10 +103,14 @@ def _head(page: Frame, item: PageCompaction) -> dict[str, Any]:
     analysis, index, total = page.analysis, item.index, count_of(page, item.side)
     side = "" if item.recorded else "replayed"
     states = presenter.states_of(item, presenter.columns_of(item), analysis.ledger)
+    sentences = [presenter.sentence(item), *map(presenter.note_sentence, item.notes)]
+    if not item.recorded:  # a policy decides by another count than that of the table
+        sentences.append(presenter.decision(analysis.replayed, item.step, item.trigger))
+    place = CommentPlace(comments.COMPACTION, index)
     return {
         "name": f"{'Compaction' if item.recorded else 'Replayed compaction'} {compaction_number(index):,} of {total:,}",
         "badges": presenter.badges(item),
-        "sentences": _sentences(page, item),
+        "sentences": sentences,
         "own": _own(page, item),
         **_bridge(page, item),
         "previous": page.compaction_url(index - 1, item.side) if index else "",
@@ -122,7 +126,8 @@ def _head(page: Frame, item: PageCompaction) -> dict[str, Any]:
         "unseen": _unseen(page, item, states),
         "facts": facts.facts_of(page, item),
         "price": prices.price_of(analysis, item, step_url=page.step_url),
-        "comments": _comments(page, item),
+        # A compaction of a replay exists only under its settings, so that it has no comments.
+        "comments": comments.panel(page.request, page.row, place, page.choice) if item.recorded else {},
         "passes": [] if item.recorded else presenter.pass_rows(analysis.replayed.compactions[index]),
     }
 
@@ -134,13 +139,6 @@ def _step_words(page: Frame, item: PageCompaction) -> str:
     number = f"tep {step_number(item.step):,}"
     is_behind = item.recorded and page.compactions.compactions[item.index].at_the_end
     return f"After s{number}, the last" if is_behind else f"S{number}"
-
-
-def _comments(page: Frame, item: PageCompaction) -> dict[str, Any]:
-    """Comments of a recorded compaction; one of a replay exists only under its settings, and has none."""
-    if not item.recorded:
-        return {}
-    return comments.panel(page.request, page.row, CommentPlace(comments.COMPACTION, item.index), page.choice)
 
 
 def _share_url(page: Frame, item: PageCompaction) -> str:
@@ -177,6 +175,8 @@ def bridge_of(page: Frame, item: PageCompaction) -> Bridge:
 def _bridge(page: Frame, item: PageCompaction) -> dict[str, Any]:
     """The same in words, as a table and as a picture."""
     analysis, bridge = page.analysis, bridge_of(page, item)
+    # Another compaction came before any call was made with this one.
+    is_replaced = item.recorded and bool((analysis.ledger.steps["epoch"] > item.place).any())
     return {
         "figures": bridges.header(bridge, item.agent_before),
         "bridge": bridges.table(bridge, analysis.attribution, recorded=item.recorded),
@@ -186,23 +186,10 @@ def _bridge(page: Frame, item: PageCompaction) -> dict[str, Any]:
             item.recorded,
             item.agent_before,
             item.agent_after,
-            is_replaced=_is_replaced(page, item),
+            is_replaced=is_replaced,
             cached=cached_prefix(analysis.ledger, item.place) if item.recorded else 0,
         ),
     }
-
-
-def _is_replaced(page: Frame, item: PageCompaction) -> bool:
-    """Did another compaction come before any call was made with this one."""
-    return item.recorded and bool((page.analysis.ledger.steps["epoch"] > item.place).any())
-
-
-def _sentences(page: Frame, item: PageCompaction) -> list[str]:
-    """How it is known, and what a policy decided it by, which is another count than that of the table."""
-    sentences = [presenter.sentence(item), *map(presenter.note_sentence, item.notes)]
-    if not item.recorded:
-        sentences.append(presenter.decision(page.analysis.replayed, item.step, item.trigger))
-    return sentences
 
 
 def _fates(counts: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -226,19 +213,16 @@ def texts_of(page: Frame, item: PageCompaction) -> list[dict[str, Any]]:
     for inserted in presenter.inserted_texts(item, page.analysis.attribution.prices, _repeated(page, item)):
         part = piece(inserted["text"], 0, length)
         more = page.compaction_url(item.index, item.side, text="all") if part["next"] and length == SHOWN_TEXT else ""
-        note = _no_text(inserted["kind"], inserted["bytes"], item.recorded)
+        note = "The recording has no text here: the summary is encrypted or was not recorded."
+        if not item.recorded:
+            modelled = f"Only the size of this {inserted['kind']} is modelled: {inserted['bytes']:,} bytes."
+            note = f"{modelled} A replay calls no model."
         source = ATTRIBUTED if item.recorded else MODELLED
         size = f"{inserted['bytes']:,} bytes, {inserted['tokens']:,} prompt tokens ({source})"
         if inserted["kind"] == presenter.NOT_READABLE:
             size = "size unknown"
         shown.append({"kind": inserted["kind"], "text": part["text"], "size": size, "more": more, "note": note})
     return shown
-
-
-def _no_text(kind: str, size: int, recorded: bool) -> str:
-    if recorded:
-        return "The recording has no text here: the summary is encrypted or was not recorded."
-    return f"Only the size of this {kind} is modelled: {size:,} bytes. A replay calls no model."
 
 
 def _prompt(page: Frame, item: PageCompaction) -> dict[str, Any]:
