@@ -155,7 +155,11 @@ class ScenarioForm(forms.Form):
         return data
 
     def _simulation(self, data: Mapping[str, Any]) -> Simulation:
-        turns = data["plan"] or _alike(data)
+        turns = data["plan"]
+        if not turns:
+            plain = Turn(user_bytes=data["user"], model_bytes=data["reply"])
+            full = Turn(data["user"], data["reply"], data["results"], data["sequential"], data["inline"])
+            turns = tuple(full if number % (data["every"] or 1) == 0 else plain for number in range(data["turns"]))
         _check(turns, data["system"])
         reported = {"yes": 0, "no": None, "from": turn_index(data["usage_turn"])}[data["usage"] or "yes"]
         return Simulation(
@@ -183,12 +187,6 @@ class ScenarioForm(forms.Form):
         return " ".join(self.cleaned_data["title"].split()) or (
             f"Scenario: window {simulation.window:,}, {len(simulation.turns):,} turns, ratio {simulation.ratio:g}"
         )
-
-
-def _alike(data: Mapping[str, Any]) -> tuple[Turn, ...]:
-    plain = Turn(user_bytes=data["user"], model_bytes=data["reply"])
-    full = Turn(data["user"], data["reply"], data["results"], data["sequential"], data["inline"])
-    return tuple(full if number % (data["every"] or 1) == 0 else plain for number in range(data["turns"]))
 
 
 def _check(turns: tuple[Turn, ...], system: int) -> None:
@@ -274,6 +272,7 @@ def written_plan(turns: tuple[Turn, ...]) -> str:
 
 
 def _written(count: int, turn: Turn) -> str:
+    """A line of a plan, as `_value` and its callers read it; "sequential" without results would have no effect."""
     words = [f"{count}x"] if count > 1 else []
     words += [f"user={turn.user_bytes}", f"reply={turn.model_bytes}"]
     words += [f"results={_list(turn.tools, 'tool_{}')}"] if turn.tools else []
@@ -315,6 +314,8 @@ def from_scenario(scenario: Scenario) -> dict[str, Any]:
     """The fields that make a scenario of the gallery (the last part of one that has several), its turns as a plan."""
     last = scenario.simulations[-1]
     first = max(last.turns, key=lambda turn: len(turn.tools))
+    schema = last.tools[0].schema if last.tools else None
+    parameters = len(schema.get("properties", ())) if isinstance(schema, dict) else 0
     return {
         **START,
         "title": f"{scenario.name}, changed",
@@ -324,7 +325,7 @@ def from_scenario(scenario: Scenario) -> dict[str, Any]:
         "usage_turn": str(turn_number(last.reported_from)) if last.reported_from else "",
         "system": str(last.system_bytes),
         "tools": str(len(last.tools)),
-        "parameters": str(_parameters(last)),
+        "parameters": str(parameters),
         "turns": str(len(last.turns)),
         "user": str(first.user_bytes),
         "reply": str(first.model_bytes),
@@ -333,8 +334,3 @@ def from_scenario(scenario: Scenario) -> dict[str, Any]:
         "sequential": first.sequential,
         "plan": written_plan(last.turns),
     }
-
-
-def _parameters(simulation: Simulation) -> int:
-    schema = simulation.tools[0].schema if simulation.tools else None
-    return len(schema.get("properties", ())) if isinstance(schema, dict) else 0

@@ -341,6 +341,7 @@ def bars(step: SimulatedStep) -> list[dict[str, Any]]:
 
 
 def _sent(step: SimulatedStep, sent: int, live: int, had_summary: bool) -> list[tuple[str, int]]:
+    """The parts of the request that is sent: a compaction at this step leaves nothing but its summary."""
     if step.record is not None:
         return [("summary", sent)]
     return [("summary", sent - live), ("live", live)] if had_summary else [("live", sent)]

@@ -225,6 +225,7 @@ def _chosen(policies: list[str], profiles: list[str]) -> tuple[tuple[PolicyChoic
 
 
 def _one_guard(name: str) -> tuple[PolicyChoice, str]:
+    """The policy and profile that an address names as "policy/profile", and what is wrong with them."""
     if not name:
         return DEFAULT[0], ""
     policy, _, profile = name.partition("/")
@@ -267,19 +268,15 @@ def _table(rows: list[ResultRow], filtered: presenter.Filter, chosen: tuple[Poli
 
 
 def _address(job: Import, guard: str) -> str:
-    session = only_session_of(job) or _first_of(job)
+    session = only_session_of(job)
+    if session is None and job.state == Import.State.DONE:
+        # A scenario of independent parts has a session for each.
+        sessions = Session.objects.of(job.project_id).filter(recording=job.recording_id, deleted=None)
+        session = sessions.order_by("ordinal").first()
     if session is None:
         return job.get_absolute_url()
     query = presenter.sessions_query(guard)
     return session.get_absolute_url() + (f"?{query}" if query else "")
-
-
-def _first_of(job: Import) -> Session | None:
-    """The first of several sessions: a scenario of independent parts has one for each."""
-    if job.state != Import.State.DONE:
-        return None
-    sessions = Session.objects.of(job.project_id).filter(recording=job.recording_id, deleted=None)
-    return sessions.order_by("ordinal").first()
 
 
 def _sentence(error: Exception) -> str:

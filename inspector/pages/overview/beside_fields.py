@@ -29,16 +29,12 @@ def beside_fields(form: dict[str, Any], saved: dict[str, Any]) -> dict[str, dict
 def _beside(field: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """One field and its note."""
     name, is_wrong = field["name"], bool(field["error"])
-    control = {"value": _value(field), "disabled": field["ignored"], "aria-invalid": "true" if is_wrong else False}
+    options = [*field.get("choices", ()), *(item for group in field.get("groups", ()) for item in group["choices"])]
+    # What the field has if the form is written anew: of a menu the option that is chosen, else its first.
+    chosen = next((item for item in options if item["selected"]), options[0]) if options else field
+    control = {"value": str(chosen["value"]), "disabled": field["ignored"]}
+    control["aria-invalid"] = "true" if is_wrong else False
     if "choices" not in field and "groups" not in field:
         control["placeholder"] = field["placeholder"]
     note = {"text": field["note"], "class": "field-error" if is_wrong else "field-help"}
     return {name: control, f"note-{name}": note}
-
-
-def _value(field: dict[str, Any]) -> str:
-    """What the field has if the form is written anew: of a menu the option that is chosen, else its first."""
-    options = [*field.get("choices", ()), *(item for group in field.get("groups", ()) for item in group["choices"])]
-    if not options:
-        return str(field["value"])
-    return str(next((item["value"] for item in options if item["selected"]), options[0]["value"]))

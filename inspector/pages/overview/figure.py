@@ -91,8 +91,10 @@ def drawn_steps(data: Timeline, start: int, stop: int, limit: int = MAX_POINTS) 
     must = [data.compactions, data.overflows, data.near_misses]
     wish = [crossings(data.recorded, data.threshold), crossings(data.calibrated, data.threshold)]
     if data.replayed is not None:
+        first = data.replayed.divergence
+        divergence = np.array([] if first is None else [first], dtype=np.int64)
         series.append(data.replayed.prompt_tokens)
-        must += [data.replayed.compactions, data.replayed.overflows, _divergence(data)]
+        must += [data.replayed.compactions, data.replayed.overflows, divergence]
     return kept_steps(series, np.unique(np.concatenate(must)), np.unique(np.concatenate(wish)), start, stop, limit)
 
 
@@ -130,8 +132,10 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
             traces.append(_series(name, steps, values, theme.line(color, dash, 1), **_reading(values, data.window)))
     if data.replayed is not None and data.replayed.divergence is not None:
         traces.append(_replayed(data, data.replayed, steps))
-    if is_carpet(data.compactions, steps):
-        traces += _dense_recording(data, steps)
+    if is_carpet(data.compactions, steps):  # instead of its line, lines through its peaks and its lowest counts
+        low, high = edge_steps(data.recorded, steps[0], steps[-1] + 1, _stretches(data.compactions, steps))
+        traces.append(_recording(data, low, 0.75, "recorded prompt tokens, lowest"))
+        traces.append(_recording(data, high, 2, "recorded prompt tokens, peaks"))
     else:
         traces.append(_recording(data, steps, 1.25 if dense else 2.5))
     return [trace for trace in traces if (trace["y"] <= top).any()]
@@ -142,13 +146,6 @@ def _recording(data: Timeline, steps: Ints, width: float, name: str = "recorded 
     values = data.recorded[steps]
     line = theme.line(theme.RECORDED, width=width)
     return _series(name, steps, values, line, **_reading(values, data.recorded_window, AT_STEP))
-
-
-def _dense_recording(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
-    """The recording where its line would be a carpet: lines through its peaks and its lowest counts."""
-    low, high = edge_steps(data.recorded, steps[0], steps[-1] + 1, _stretches(data.compactions, steps))
-    foot = _recording(data, low, 0.75, "recorded prompt tokens, lowest")
-    return [foot, _recording(data, high, 2, "recorded prompt tokens, peaks")]
 
 
 def _stretches(compactions: Ints, steps: Ints) -> int:
@@ -170,7 +167,9 @@ def _threshold_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
         long_dash = theme.line(theme.THRESHOLD, "dashdot", 1, "hv")
     if own.agent:
         values = own.threshold[steps]
-        traces.append(_series(own.threshold_name, steps, values, long_dash, **_margin(values, own.counts[steps])))
+        margin = (values - own.counts[steps]).astype(np.float32)
+        reading = {"customdata": margin, "hovertemplate": "%{y:,.0f} tokens, margin %{customdata:,.0f}"}
+        traces.append(_series(own.threshold_name, steps, values, long_dash, **reading))
     if own.agent and not data.shows_policy and not is_dense(data, steps):
         compared, name = theme.line(theme.CALIBRATED, "dashdot", 1), f"count that {own.agent} compares"
         traces.append(_series(name, steps, own.counts[steps], compared, hovertemplate="%{y:,.0f} tokens"))
@@ -179,12 +178,6 @@ def _threshold_traces(data: Timeline, steps: Ints) -> list[dict[str, Any]]:
         line = theme.line(theme.THRESHOLD, "longdash", 1)
         traces.append(_series(name, ends, np.full(len(ends), float(level)), line, hoverinfo="skip"))
     return traces
-
-
-def _margin(threshold: Floats, counts: Floats) -> dict[str, Any]:
-    """What hovering says of a threshold: how far the count was below it, or above."""
-    left = (threshold - counts).astype(np.float32)
-    return {"customdata": left, "hovertemplate": "%{y:,.0f} tokens, margin %{customdata:,.0f}"}
 
 
 def is_dense(data: Timeline, steps: Ints) -> bool:
@@ -224,9 +217,12 @@ def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
 
 
 def _series(name: str, steps: Ints, values: Floats | Ints, line: dict[str, Any], **more: Any) -> dict[str, Any]:
+    known = np.concatenate([[False], ~np.isnan(values), [False]])
+    # A line needs two points: it would not show a value whose neighbours are unknown.
+    has_lone_values = (known[1:-1] & ~known[:-2] & ~known[2:]).any()
     return {
         "type": "scatter",
-        "mode": "lines+markers" if _has_lone_values(values) else "lines",
+        "mode": "lines+markers" if has_lone_values else "lines",
         "name": name,
         "x": step_number(steps),
         "y": values.astype(np.float32),  # exact below 16.7 million, at half the bytes
@@ -234,12 +230,6 @@ def _series(name: str, steps: Ints, values: Floats | Ints, line: dict[str, Any],
         "marker": {"size": 4},
         **more,
     }
-
-
-def _has_lone_values(values: Floats | Ints) -> bool:
-    """Is a value known whose neighbours are not: a line, which needs two points, would not show it."""
-    known = np.concatenate([[False], ~np.isnan(values), [False]])
-    return bool((known[1:-1] & ~known[:-2] & ~known[2:]).any())
 
 
 def _band_traces(data: Timeline, steps: Ints, forecast: Forecast) -> list[dict[str, Any]]:
@@ -580,8 +570,3 @@ def _last(values: Floats, steps: Ints) -> float:
     shown = values[steps]
     shown = shown[~np.isnan(shown)]
     return float(shown[-1]) if len(shown) else float("nan")
-
-
-def _divergence(data: Timeline) -> Ints:
-    first = None if data.replayed is None else data.replayed.divergence
-    return np.array([] if first is None else [first], dtype=np.int64)

@@ -36,17 +36,11 @@ def context_picture(data: Timeline, seen: range | None = None) -> Picture | None
     if data.own is not None:
         named += [(name, float(level)) for name, level in data.own.inferred]
         paths += [PicturePath("threshold", box.level(float(level)), name) for name, level in data.own.inferred]
-    if _shows_own(data):
-        assert data.own is not None
+    if data.own is not None and data.shows_policy and data.own.agent and len(data.own.threshold) > 0:
         named += _values(data.own.threshold_name, data.own.threshold, seen)
         paths.append(PicturePath("threshold", box.levels(data.own.threshold), data.own.threshold_name))
     levels = _levels(named, box)
     return Picture(tuple(path for path in paths if path.d), axis_words(box), levels, *step_words(seen))
-
-
-def _shows_own(data: Timeline) -> bool:
-    """Is the agent's own threshold drawn beside a policy's."""
-    return data.own is not None and data.shows_policy and bool(data.own.agent) and len(data.own.threshold) > 0
 
 
 def _values(name: str, values: Floats, seen: range) -> list[tuple[str, float]]:

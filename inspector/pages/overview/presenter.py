@@ -14,14 +14,14 @@ from guard_core.estimation.forecast import Forecast
 from guard_core.estimation.measurement import Errors
 from guard_core.estimation.sharing import TOTAL
 from guard_core.estimation.unrecorded import unrecorded
-from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding, Fired
+from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
 from guard_core.findings.sizes import if_window_at, stated_window
 from guard_core.findings.verdict import peak_of
 from guard_core.findings.words import compactions_words, off_words, totals_words
 from guard_core.rules import Explanation, Interval
 from guard_core.rules.words import agreement_words, threshold_words
-from guard_core.sessions import Provenance, Session, Sourced
+from guard_core.sessions import Provenance, Sourced
 from guard_core.trace import Trace
 from guard_core.triggers import is_counted
 from guard_core.windows.call_windows import WindowWarning, windows_words
@@ -127,7 +127,10 @@ def _peak(facts: Facts) -> dict[str, str]:
 def _saved(facts: Facts) -> dict[str, str]:
     known = [item for item in facts.recording.fired if item.counted and not facts.removes_nothing(item.counted)]
     if not known:
-        return _kpi("tokens saved by compaction", DASH, "", _why_nothing_saved(facts))
+        why = "no call came after a compaction" if facts.counts.total else "nothing was compacted"
+        if facts.recording.fired:
+            why = "what was removed is not in the file"
+        return _kpi("tokens saved by compaction", DASH, "", why)
     # What the pages of the compactions lead from: the request before and what was added, not the agent's own count.
     before = [facts.grown_to(item.step) for item in known]
     saved = sum(before) - sum(item.after for item in known)
@@ -136,12 +139,6 @@ def _saved(facts: Facts) -> dict[str, str]:
     if facts.not_estimated:  # both sizes lack it, so that their share would be too small
         note = f"by {counted(len(known), 'compaction')}; no size has {facts.not_estimated}, which the file lacks"
     return _kpi("tokens saved by compaction", tokens(saved), Provenance.MODELLED.value, note)
-
-
-def _why_nothing_saved(facts: Facts) -> str:
-    if facts.recording.fired:
-        return "what was removed is not in the file"
-    return "no call came after a compaction" if facts.counts.total else "nothing was compacted"
 
 
 def _bias(facts: Facts, observed: Trace) -> dict[str, str]:
@@ -230,12 +227,13 @@ def decisions(recorded: Case, replayed: Case, divergence: int | None, path: str,
     rows = []
     for step in changed[:SHOWN_DECISIONS]:
         item, other = (ours[step], replayed) if step in ours else (theirs[step], recorded)
+        is_unknown = item.counted is not None and recorded.facts.is_before_unknown(item.counted)
         rows.append(
             {
                 "step": f"{step_number(step):,}",
                 "url": path + choice.query(at=step_number(step), side="" if step in ours else "replayed"),
                 "side": "recorded" if step in ours else "replayed",
-                "change": f"{_before_words(item, recorded.facts)} → {tokens(item.after)}",
+                "change": f"{'not known' if is_unknown else tokens(item.before)} → {tokens(item.after)}",
                 "other": tokens(int(other.tokens[step])),
             }
         )
@@ -247,11 +245,6 @@ def decisions(recorded: Case, replayed: Case, divergence: int | None, path: str,
         "same": counted(len(ours.keys() & theirs.keys()), "compaction"),
         "first": {"step": "" if divergence is None else f"{step_number(divergence):,}", "url": first},
     }
-
-
-def _before_words(item: Fired, facts: Facts) -> str:
-    is_unknown = item.counted is not None and facts.is_before_unknown(item.counted)
-    return "not known" if is_unknown else tokens(item.before)
 
 
 def honesty(data: Timeline, forecast: Forecast) -> str:
@@ -363,6 +356,9 @@ def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, r
     """What is known about the session; `window` is the recording's own, `replays` the replay's, in tokens."""
     session, ledger = known.session, known.ledger
     calls = ledger.step_count
+    own = f"set for this session, instead of {row.window:,} ({row.window_source})" if row.window_override else ""
+    other = f"the replay uses {replays:,}" if replays != window.value else ""
+    evidence = Counter(item.evidence.value for item in session.compactions if is_counted(item))
     rows = [
         {"name": "format", "value": format_name},
         {"name": "agent", "value": session.agent},
@@ -371,7 +367,7 @@ def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, r
             "name": "context window",
             "value": f"{window.value:,} tokens",
             "source": shown_source(window).value,
-            "note": _window_note(window, row, replays),
+            "note": "; ".join(filter(None, (own or window.note, other))),
             "edit": "window",
         },
         {"name": "windows", "value": windows_words(known.recording.call_windows, WindowWarning.RECORDING)},
@@ -381,7 +377,10 @@ def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, r
         },
         {"name": "user turns", "value": f"{row.turns:,}"},
         {"name": "messages", "value": f"{ledger.event_count:,}"},
-        {"name": "compactions", "value": _evidence_words(session)},
+        {
+            "name": "compactions",
+            "value": ", ".join(f"{count:,} {name}" for name, count in evidence.items()) or "none recorded",
+        },
         {
             "name": "side calls",
             "value": f"{len(session.side_calls):,} outside the main context" if session.side_calls else "",
@@ -390,24 +389,12 @@ def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, r
     return [row for row in rows if row["value"]]
 
 
-def _window_note(window: Sourced, row: SessionCounts, replays: int) -> str:
-    """Where the window comes from, what a person's own took the place of, and the replay's where it is another."""
-    own = f"set for this session, instead of {row.window:,} ({row.window_source})" if row.window_override else ""
-    other = f"the replay uses {replays:,}" if replays != window.value else ""
-    return "; ".join(filter(None, (own or window.note, other)))
-
-
 def _models(known: Facts) -> str:
     """The model; where several answered, each with its calls, the first with most."""
     counts = Counter({name: answer.calls for name, answer in known.answers.items() if name})
     if len(counts) < 2:
         return main_model(known.session, known.answers)
     return ", ".join(f"{name} ({counted(count, 'call')})" for name, count in counts.most_common(MODELS_NAMED))
-
-
-def _evidence_words(session: Session) -> str:
-    counts = Counter(item.evidence.value for item in session.compactions if is_counted(item))
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none recorded"
 
 
 def missing(facts: Facts) -> list[str]:
@@ -482,11 +469,16 @@ def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[d
     """The chart as a table, a window of its steps, and where the next window begins."""
     stop = min(len(data), first + TABLE_ROWS)
     marks = _marks(data)
+    replayed = None if data.replayed is None else data.replayed.prompt_tokens
     rows = [
         {
             "step": f"{step_number(step):,}",
             "url": path + choice.query(at=step_number(step)),
-            "cells": [tokens(data.recorded[step]), *_decided(data, step), _replayed_at(data, step)],
+            "cells": [
+                tokens(data.recorded[step]),
+                *_decided(data, step),
+                DASH if replayed is None else tokens(replayed[step]),
+            ],
             "marks": ", ".join(words for words, steps in marks if step in steps),
         }
         for step in range(first, stop)
@@ -502,10 +494,6 @@ def _decided(data: Timeline, step: int) -> list[str]:
     count, limit = data.own.counts[step], data.own.threshold[step]
     margin = DASH if np.isnan(limit - count) else f"{limit - count:,.0f}".replace("-", "−")
     return [tokens(count), tokens(limit), margin]
-
-
-def _replayed_at(data: Timeline, step: int) -> str:
-    return DASH if data.replayed is None else tokens(data.replayed.prompt_tokens[step])
 
 
 def _marks(data: Timeline) -> list[tuple[str, set[int]]]:

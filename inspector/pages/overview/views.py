@@ -96,6 +96,8 @@ def _overview(page: Frame) -> dict[str, Any]:
         }
     replayed, forecast = analysis.facts.replay(analysis.replayed), analysis.forecast
     compared = presenter.comparison(analysis.data, analysis.facts.recording, replayed, forecast)
+    replay = page.choice.query() or f"?policy={page.choice.kind.name}"
+    side_by_side = urlencode([("side", row.pk), ("side", f"{row.pk}{replay}")])
     return {
         "errors": page.errors,
         "answers": answers(page, "" if analysis.facts.is_contextguards else headline(analysis.facts.explanation)),
@@ -118,7 +120,7 @@ def _overview(page: Frame) -> dict[str, Any]:
                 page.paths["steps"],
                 page.choice,
             ),
-            "compare": _side_by_side(page),
+            "compare": f"{reverse('compare')}?{side_by_side}",
         },
         "comparison": {**compared, "name": name, "notes": analysis.replayed.notes},
         "in_use": " ".join(in_use(page).values()),
@@ -131,12 +133,6 @@ def _settings(page: Frame) -> dict[str, Any]:
     """The form of what-if, and the settings that were saved."""
     typed = {key: page.request.GET.get(key, "") for key in NAMES}
     return {"form": form(page.choice, typed, page.errors, in_use(page)), "saved": presets.menu(page)}
-
-
-def _side_by_side(page: Frame) -> str:
-    """The recording and this replay on one axis."""
-    replay = page.choice.query() or f"?policy={page.choice.kind.name}"
-    return f"{reverse('compare')}?{urlencode([('side', page.row.pk), ('side', f'{page.row.pk}{replay}')])}"
 
 
 def _facts(page: Frame) -> dict[str, Any]:

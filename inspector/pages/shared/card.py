@@ -32,6 +32,11 @@ def card(
     """
     decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
     fires = value(trace, "fired", step) == 1
+    own_note = ""
+    if own is not None and decision > 0 and abs(own - decision) >= 0.02 * decision:
+        own_note = (
+            f"The agent's own figure before this compaction is {own:,} tokens: of another request, or by another count."
+        )
     return {
         "side": side,
         "inequality": inequality(decision, threshold),
@@ -39,7 +44,7 @@ def card(
         "badge": BADGES[side][fires],
         "badge_class": "badge-compaction" if fires else "",
         "terms": [term_row(term, step, acts=side == "replayed") for term in terms],
-        "notes": [note for note in (_answer_note(trace, step), _own_note(decision, own)) if note],
+        "notes": [note for note in (_answer_note(trace, step), own_note) if note],
         **fill_of(decision, threshold, trace.window),
     }
 
@@ -105,20 +110,8 @@ def _answer_note(trace: Trace, step: int) -> str:
             f"The request that was sent had {recorded:,} prompt tokens."
         )
     error = (decision - recorded) / recorded
-    return f"The provider then reported {recorded:,} prompt tokens: the decision tokens were {_apart(error)}."
-
-
-def _own_note(decision: int, own: int | None) -> str:
-    """Where the agent's own figure is another than the one this arithmetic came to."""
-    if own is None or decision <= 0 or abs(own - decision) < 0.02 * decision:
-        return ""
-    return f"The agent's own figure before this compaction is {own:,} tokens: of another request, or by another count."
-
-
-def _apart(error: float) -> str:
-    if abs(error) < 0.0005:
-        return "exact"
-    return f"{abs(100 * error):.1f} % too {'high' if error > 0 else 'low'}"
+    apart = "exact" if abs(error) < 0.0005 else f"{abs(100 * error):.1f} % too {'high' if error > 0 else 'low'}"
+    return f"The provider then reported {recorded:,} prompt tokens: the decision tokens were {apart}."
 
 
 def term_row(term: Term, step: int, *, acts: bool = True) -> dict[str, Any]:

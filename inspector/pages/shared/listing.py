@@ -134,7 +134,9 @@ class Listing:
             sessions = sessions.filter(severity__in=[SEVERITY[name][1] for name in self.severity])
         if self.kind:
             sessions = sessions.filter(kinds__contains=f" {self.kind} ")
-        return self._ordered(sessions)
+        down = self.sort.startswith("-")
+        keys = SORTS[self.sort.removeprefix("-")][1]
+        return sessions.order_by(*(f"-{key}" if down else key for key in keys), "-created", "ordinal", "pk")
 
     def _narrowed(self, sessions: QuerySet[Session]) -> QuerySet[Session]:
         if self.q:
@@ -153,11 +155,6 @@ class Listing:
             "fill__lte": self.max_peak,
         }
         return sessions.filter(**{name: value for name, value in limits.items() if value is not None})
-
-    def _ordered(self, sessions: QuerySet[Session]) -> QuerySet[Session]:
-        down = self.sort.startswith("-")
-        keys = SORTS[self.sort.removeprefix("-")][1]
-        return sessions.order_by(*(f"-{key}" if down else key for key in keys), "-created", "ordinal", "pk")
 
 
 def rows_of(project: Project, listed: QuerySet[Session]) -> list[Filled]:

@@ -70,6 +70,7 @@ def _markup(tokens: list[Token]) -> str:
 
 
 def _block(token: Token) -> str:
+    """A block without children: text that is shown as it is, a line, or one end of an element."""
     if token.type in {"fence", "code_block"}:
         return _element("pre", escape(visible(token.content)))
     if token.type == "hr":

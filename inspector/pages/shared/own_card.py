@@ -16,6 +16,8 @@ def own_card(decision: RuleDecision, window: int) -> dict[str, Any]:
     rule = decision.rule
     threshold = -1 if rule is None or rule.threshold is None else rule.threshold
     count = -1 if decision.count is None else decision.count
+    own_windows = [item.value for item in rule.settings if item.name == "window" and item.value] if rule else []
+    own_window = int(own_windows[0]) if own_windows else 0  # what the rule rests on, in tokens
     return {
         "side": "own",
         "title": "The decision",
@@ -26,19 +28,13 @@ def own_card(decision: RuleDecision, window: int) -> dict[str, Any]:
         "badge_class": "badge-compaction" if decision.compaction is not None else "",
         "terms": [term_row(term, decision.step) for term in decision.terms],
         "notes": list(_notes(decision)),
-        **fill_of(count, threshold, _window(rule) or window),
+        **fill_of(count, threshold, own_window or window),
     }
 
 
 def rule_name(rule: OwnRule) -> str:
     """Agent and version."""
     return " ".join(filter(None, (rule.agent, rule.version)))
-
-
-def _window(rule: OwnRule | None) -> int:
-    """The window that a rule rests on, in tokens; 0 where it is not known."""
-    known = [] if rule is None else [item.value for item in rule.settings if item.name == "window" and item.value]
-    return int(known[0]) if known else 0
 
 
 def _notes(decision: RuleDecision) -> list[str]:

@@ -83,12 +83,11 @@ def value_lines(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and all(isinstance(item, str | int | float | bool | None) for item in value.values()):
-        return "\n".join(f"{key}: {_plain(item)}" for key, item in value.items())
+        plain = {
+            key: item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for key, item in value.items()
+        }
+        return "\n".join(f"{key}: {text}" for key, text in plain.items())
     return json.dumps(value, ensure_ascii=False, indent=1, default=str)
-
-
-def _plain(item: Any) -> str:
-    return item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
 def shown(part: Part, index: int, length: int = FIRST_CHARS) -> dict[str, Any]:

@@ -103,15 +103,11 @@ def gone_rows(removed: Sequence[range], start: int, stop: int, seen: Sequence[ra
     for part in removed:
         low, high = max(start, position), min(stop, position + len(part))
         rows += [
-            MessageRow(_gone_state(index, seen), index)
+            MessageRow(SUMMARISED if any(index in stretch for stretch in seen) else DROPPED, index)
             for index in part[max(0, low - position) : max(0, high - position)]
         ]
         position += len(part)
     return rows
-
-
-def _gone_state(index: int, seen: Sequence[range]) -> str:
-    return SUMMARISED if any(index in part for part in seen) else DROPPED
 
 
 def present(

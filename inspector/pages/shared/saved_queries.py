@@ -177,6 +177,7 @@ def _wrong_name(words: Words, name: str) -> str:
 
 
 def _wrong(words: Words, name: str, query: str, count: int) -> str:
+    """Why a query is not saved: its name, its length, or that `count` are saved already."""
     if wrong := _wrong_name(words, name):
         return wrong
     if len(query) > LONGEST_QUERY:
