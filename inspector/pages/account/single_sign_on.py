@@ -37,10 +37,13 @@ def begin(request: HttpRequest) -> HttpResponse:
         address, begun = oidc.begin(_back(request))
     except SignInFailed as failed:
         return _failed(request, failed)
+    place = request.GET.get("next", "")  # where the browser goes afterwards; "" for the first page
+    is_ours = url_has_allowed_host_and_scheme(place, {request.get_host()}, require_https=request.is_secure())
+    place = place if is_ours and len(place) <= LONGEST_PLACE else ""
     response = redirect(address)
     response.set_cookie(
         COOKIE,
-        signing.dumps([*begun, _place(request)], salt=SALT),
+        signing.dumps([*begun, place], salt=SALT),
         max_age=THERE_SECONDS,
         secure=settings.SECURE,
         httponly=True,
@@ -95,13 +98,6 @@ def _back(request: HttpRequest) -> str:
     """The address to which the provider sends the browser, which the operator has registered there."""
     path = reverse("sso_done")
     return settings.PUBLIC_URL.rstrip("/") + path if settings.PUBLIC_URL else request.build_absolute_uri(path)
-
-
-def _place(request: HttpRequest) -> str:
-    """Where the browser goes afterwards; "" for the first page."""
-    place = request.GET.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(place, {request.get_host()}, require_https=request.is_secure())
-    return place if is_ours and len(place) <= LONGEST_PLACE else ""
 
 
 def _from_cookie(request: HttpRequest) -> tuple[Begun, str]:

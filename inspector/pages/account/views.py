@@ -43,7 +43,8 @@ class SignIn(LoginView):
         return super().get_context_data(sso=oidc.name(), signed_out=signed_out, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.name, address = _name(request), audit.address_of(request)
+        name, address = request.POST.get("username", ""), audit.address_of(request)
+        self.name = name.strip().lower()[:LONGEST_NAME]
         wait = (
             limits.spend(limits.SIGN_IN, self.name, address)
             or limits.spend(limits.SIGN_IN_ACCOUNT, self.name)
@@ -80,10 +81,6 @@ class SignOut(LogoutView):
         return redirect(f"{reverse('login')}?{OUT}") if is_at_provider else response
 
 
-def _name(request: HttpRequest) -> str:
-    return request.POST.get("username", "").strip().lower()[:LONGEST_NAME]
-
-
 @sensitive_post_parameters()
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
@@ -93,18 +90,17 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
         return _unusable_link(request)
     if invitation.account is None and request.user.is_authenticated:
         return _join_as(request, invitation, request.user)
-    form = attributes(_form(invitation, request.POST if request.method == "POST" else None))
+    data = request.POST if request.method == "POST" else None
+    account = invitation.account
+    form = attributes(NewAccountForm(data) if account is None else SetPasswordForm(account, data))
     if request.method == "POST" and form.is_valid():
         return _enter(request, invitation, form)
     context = {"invitation": invitation, "form": form, "sso": oidc.name()}
     return render(request, "inspector/account/join.html", context, status=422 if form.errors else 200)
 
 
-def _form(invitation: Invitation, data: Any) -> Any:
-    return NewAccountForm(data) if invitation.account is None else SetPasswordForm(invitation.account, data)
-
-
 def _join_as(request: HttpRequest, invitation: Invitation, account: Account) -> HttpResponse:
+    """A person who is signed in joins with their account, once they confirm it: a link alone changes nothing."""
     if request.method != "POST":
         return render(request, "inspector/account/join.html", {"invitation": invitation, "as_account": account})
     if not invitations.use(invitation, account):

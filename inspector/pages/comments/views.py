@@ -57,12 +57,15 @@ def _page(
         }
     path = page.paths["comments"]
     here = "?" + urlencode({"show": show, **({} if place is None else place.fields)})
+    part_url = ""
+    if place is not None and place.kind == comments.PART:
+        part_url = reverse("message_part", args=[page.row.pk, *place.fields.values()]) + "?as=raw"
     context = {
         **page.context("comments"),
         "comments": {**listed, "names_places": place is None, "here": here, **more},
         "place": place,
         "place_url": "" if place is None or place.kind == comments.PART else place.url(page.row.pk, page.choice),
-        "part_url": _part_url(page.row, place),
+        "part_url": part_url,
         "all_url": path + page.choice.query(),
         "tabs": [
             {"label": label, "url": path + page.choice.query(show=name), "current": name == show}
@@ -90,13 +93,6 @@ def _shown(show: str) -> Q:
         return Q()
     is_open = show == "open"
     return Q(thread=None, resolved__isnull=is_open) | Q(thread__isnull=False, thread__resolved__isnull=is_open)
-
-
-def _part_url(row: Session, place: CommentPlace | None) -> str:
-    """The reader of the part that is commented on."""
-    if place is None or place.kind != comments.PART:
-        return ""
-    return reverse("message_part", args=[row.pk, *place.fields.values()]) + "?as=raw"
 
 
 def _write(request: HttpRequest, session_id: UUID) -> HttpResponse:

@@ -126,7 +126,8 @@ def _change(value: int) -> str:
 
 
 def _source(name: str, attribution: Attribution, recorded: bool) -> str:
-    """Where the tokens of a part come from: only measured ones are attributed, and no file has what was modelled."""
+    """The provenance of the tokens of a part: a difference where they are unexplained, modelled where no file has them,
+    and else that of the attribution."""
     if name == UNEXPLAINED:
         return Provenance.RECOMPUTED.value
     if not attribution.measured:

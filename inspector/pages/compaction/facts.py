@@ -95,7 +95,7 @@ def row_of(row: Crossing) -> dict[str, Any]:
 
 
 def _given_words(state: SnippetState) -> str:
-    """Whether the summariser had a text; "no" would be said of a text that it lost, and it never had this one."""
+    """Whether the summariser had a text: one that it has "never seen" it could not keep."""
     if state in UNSURE:
         return "not known"
     return "yes" if state in HELD else "never seen"

@@ -155,7 +155,7 @@ def _tokens(bridges: Sequence[Bridge]) -> list[CompactionFigures]:
 
 
 def _removed(bridge: Bridge, name: str) -> int:
-    """What a compaction removed of a part, in prompt tokens; a bridge leaves out parts that never were."""
+    """What a compaction removed of a part, in prompt tokens; 0 where the bridge has no such part."""
     return next((part.removed for part in bridge.parts if part.name == name), 0)
 
 

@@ -19,7 +19,10 @@ RECORDED = "Figures of a recording are those of its provider where it counted, e
 
 def report_of(sides: list[ComparedSide], level: str) -> TableReport:
     """Where the sides part, their figures beside each other, and their lines."""
-    names = [side.name if level == "names" else f"{side.letter}: {_how(side)}" for side in sides]
+    how = [side.wanted.choice.words() if side.is_replay else "recording" for side in sides]
+    names = [
+        side.name if level == "names" else f"{side.letter}: {words}" for side, words in zip(sides, how, strict=True)
+    ]
     columns = [side.figures() for side in sides]
     sentences = []
     for side in sides[1:]:
@@ -51,11 +54,8 @@ def side_sentences(sides: list[ComparedSide]) -> list[str]:
     return [f"{letter}: {sentence}" for letter, sentence in words if sentence]
 
 
-def _how(side: ComparedSide) -> str:
-    return side.wanted.choice.words() if side.is_replay else "recording"
-
-
 def _line(side: ComparedSide, name: str) -> ChartLine:
+    """The prompt tokens of a side, thinned to `MOST_POINTS` steps, with its compactions."""
     tokens = side.case.tokens
     none = np.array([], dtype=np.int64)
     steps = kept_steps([tokens], side.fired, none, 0, len(tokens), MOST_POINTS)

@@ -213,5 +213,6 @@ def _logs_part(first: ComparedSide, other: ComparedSide) -> int | None:
 
 
 def _payloads(row: Session, start: int, stop: int) -> list[bytes]:
+    """The digests of the messages `start` to `stop`: alike where the messages are."""
     events = Event.objects.in_session(row).filter(seq__gte=start, seq__lt=stop).order_by("seq")
     return [bytes(key) for key in events.values_list("payload_id", flat=True)]

@@ -75,7 +75,11 @@ def _picker(request: HttpRequest, project: Project, keys: list[str], errors: lis
         {"number": number, "session": session, "policy": QueryDict(settings).get("policy", "")}
         for number, (session, _, settings) in zip_longest(range(1, MOST_SIDES + 1), named, fillvalue=("",) * 3)
     ]
-    rows = _offered(project, {session for session, _, _ in named})
+    # The menus offer what the address names, however old it is, then the newest.
+    names = sorted({session for session, _, _ in named})
+    first = [row for name in names if (row := named_session(project, name)) is not None]
+    newest = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
+    rows = first + [row for row in newest if row not in first]
     sessions = [{"id": str(row.pk), "title": in_order(row.title), "about": about(row)} for row in rows]
     context = {
         "errors": errors or (["Choose at least two."] if keys else []),
@@ -89,13 +93,6 @@ def _picker(request: HttpRequest, project: Project, keys: list[str], errors: lis
     return render(request, "inspector/compare/new.html", context)
 
 
-def _offered(project: Project, named: set[str]) -> list[Session]:
-    """The sessions of the menus: those that an address names, however old they are, then the newest."""
-    first = [row for name in sorted(named) if (row := named_session(project, name)) is not None]
-    newest = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
-    return first + [row for row in newest if row not in first]
-
-
 def _context(request: HttpRequest, sides: list[ComparedSide], errors: list[str]) -> dict[str, Any]:
     first, count = sides[0], max(side.steps for side in sides)
     parts = [parting(first, side) for side in sides[1:]]
@@ -103,6 +100,10 @@ def _context(request: HttpRequest, sides: list[ComparedSide], errors: list[str])
     here = step_of(request, "at", max(1, count), next((step for step in parts if step is not None), 0))
     lines = [SideLine(side.label, side.case.tokens, side.fired) for side in sides]
     drawn = comparison_figure(lines, parts[0])
+    partings = []
+    for side, at in zip(sides[1:], parts, strict=True):
+        where = "send the same requests" if at is None else f"diverge at step {step_number(at):,}"
+        partings.append(f"A and {side.letter} {where}")
     return {
         "errors": errors,
         "steps": count,
@@ -125,7 +126,7 @@ def _context(request: HttpRequest, sides: list[ComparedSide], errors: list[str])
             "picture": comparison_picture(lines, parts[0]),
             "data": plain_figure(drawn),
             "legend": legend_names(drawn),
-            "caption": _caption(sides, parts),
+            "caption": f"Prompt tokens over steps. {'; '.join(partings)}.",
             "label": "Prompt tokens of each side over steps.",
             "step_url": address,
         },
@@ -145,14 +146,6 @@ def _context(request: HttpRequest, sides: list[ComparedSide], errors: list[str])
 
 def _at(address: str, step: int | None) -> str:
     return "" if step is None else f"{address}&at={step_number(step)}#step"
-
-
-def _caption(sides: list[ComparedSide], parts: list[int | None]) -> str:
-    words = []
-    for side, at in zip(sides[1:], parts, strict=True):
-        where = "send the same requests" if at is None else f"diverge at step {step_number(at):,}"
-        words.append(f"A and {side.letter} {where}")
-    return f"Prompt tokens over steps. {'; '.join(words)}."
 
 
 def _rows(sides: list[ComparedSide]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from guard_core.outcomes.cycles import Cycle
 from guard_core.outcomes.outcome import RECORDED, PolicyOutcome
 from guard_core.outcomes.words import closest_words, dollars, rewrites_words, summariser_words
 from guard_core.windows.prices import UNIT
-from inspector.figures.sparkline import Trend, sparkline, words
+from inspector.figures.sparkline import sparkline, words
 from inspector.pages.session.frame import Frame
 from inspector.pages.shared.numbers import DASH, counted, percent, short, signed, step_number, tokens
 from inspector.replays.choice import Choice
@@ -270,9 +270,10 @@ def _rank(row: PolicyRow, order: Order) -> tuple[bool, float]:
 
 
 def _row(row: PolicyRow, view: str, page: Frame) -> dict[str, Any]:
+    choice = Choice(policy=row.policy, profile=row.profile, window=page.choice.window)
     context: dict[str, Any] = {
         "title": row.title,
-        "url": _url(row, page),
+        "url": page.paths["overview"] + choice.query(),  # of a policy its replay beside the recording
         "problem": row.problem,
         "is_recording": not row.policy,
         "about": row.policy and reverse("policy", args=[row.policy]),
@@ -282,42 +283,36 @@ def _row(row: PolicyRow, view: str, page: Frame) -> dict[str, Any]:
     is_same = row.policy and row.outcome.divergence < 0
     notes = ["sends what was recorded" if is_same else rewrites_words(row.outcome), closest_words(row.outcome)]
     notes.append(summariser_words(row.outcome))
-    cells = [_cell(column, row.outcome) for column in columns(view)]
-    return {
-        **context,
-        "cells": cells,
-        "note": "; ".join(filter(None, notes)),
-        "picture": _picture(row.trend, row.outcome),
-    }
-
-
-def _cell(column: PolicyColumn, row: PolicyOutcome) -> dict[str, Any]:
-    cell = column.cell(row)
-    return {**cell._asdict(), "head": column.head, "wide": len(cell.note) > LONG_NOTE}
-
-
-def _url(row: PolicyRow, page: Frame) -> str:
-    """The replay beside the recording; for the recording its overview."""
-    choice = Choice(policy=row.policy, profile=row.profile, window=page.choice.window)
-    return page.paths["overview"] + choice.query()
-
-
-def _picture(shown: Trend | None, row: PolicyOutcome) -> dict[str, Any] | None:
-    if shown is None:
-        return None
-    steps = [cycle.step for cycle in row.cycles]
-    return {**sparkline(shown).context, "words": words(shown, row.steps, row.peak, steps)}
+    cells = [
+        {**cell._asdict(), "head": column.head, "wide": len(cell.note) > LONG_NOTE}
+        for column in columns(view)
+        for cell in (column.cell(row.outcome),)
+    ]
+    picture = None
+    if row.trend is not None:
+        steps = [cycle.step for cycle in row.outcome.cycles]
+        picture = {
+            **sparkline(row.trend).context,
+            "words": words(row.trend, row.outcome.steps, row.outcome.peak, steps),
+        }
+    return {**context, "cells": cells, "note": "; ".join(filter(None, notes)), "picture": picture}
 
 
 def headline(compared: PolicyComparison) -> str:
     """What the comparison says first: who stays within the window, and who of those is the cheapest."""
     policies = [row for row in compared.rows if row.policy and row.outcome]
-    fitting = [row for row in policies if row.outcome and _fits(row.outcome, compared)]
+    # Where an answered prompt disproves the window none counts as an overflow, and some may be larger all the same.
+    several = len(compared.windows) > 1
+    fitting = [
+        row
+        for row in policies
+        if row.outcome and not row.outcome.overflows and (several or row.outcome.peak <= compared.window)
+    ]
     recording = next((row.outcome for row in compared.rows if not row.policy), None)
     if not policies or not any(row.outcome and row.outcome.steps for row in policies):
         return "This recording has no model call to compare."
     window = f"the window of {compared.window:,} tokens"
-    if len(compared.windows) > 1:
+    if several:
         window = f"the window of its call ({len(compared.windows):,} windows)"
     if not fitting:
         return f"None of {counted(len(policies), 'replay')} keeps every request within {window}."
@@ -335,12 +330,6 @@ def headline(compared: PolicyComparison) -> str:
     own = recording.costs
     theirs = dollars(own.total) if own.total is not None else f"{short(own.prompt)}"
     return f"{text}. The recording: {theirs}, with its cache modelled alike."
-
-
-def _fits(row: PolicyOutcome, compared: PolicyComparison) -> bool:
-    """Is every request within the window. Where an answered prompt disproves it none counts as an overflow, and some
-    may be larger all the same."""
-    return not row.overflows and (len(compared.windows) > 1 or row.peak <= compared.window)
 
 
 def _price(row: PolicyOutcome | None) -> tuple[bool, int]:
@@ -386,6 +375,7 @@ def sheet(compared: PolicyComparison) -> list[list[Value]]:
 
 
 def _plain(column: PolicyColumn, row: PolicyOutcome) -> Value:
+    """The value of a column in the sheet, where costs are in US dollars."""
     value = column.value(row)
     return value / UNIT / 1_000_000 if column.key == "cost" and isinstance(value, int) else value
 

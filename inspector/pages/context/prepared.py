@@ -64,6 +64,7 @@ def _prepare(page: Frame) -> Prepared:
 
 
 def _name(event: Event | None, place: int) -> str:
+    """The name of the tool that a part of an event names, short enough for a legend."""
     part = event.parts[place] if event is not None and place < len(event.parts) else None
     return visible(name_of(part)[:NAME_CHARS])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from guard_core.context.changes import CacheBreak, ChangeSum, RequestChanges, changes_at, difference
+from guard_core.context.changes import CacheBreak, ChangeSum, changes_at, difference
 from guard_core.context.classes import MISSING, RESULTS, ContextClass
 from guard_core.context.filling import ClassMessage
 from guard_core.context.growth import LargestGrowth
@@ -148,6 +148,7 @@ def _kind(value: Prepared, place: int) -> str:
 
 
 def _sentence(value: Prepared, at: int, now: Any) -> str:
+    """The size of a request and its largest classes; `now` are the tokens of each class."""
     count = int(value.filling.sent.tokens[at])
     order = [int(place) for place in np.argsort(-now) if now[place] > 0][:LARGEST_CLASSES]
     named = ", ".join(f"{value.labels[place]} {percent(int(now[place]), count)}" for place in order)
@@ -156,6 +157,7 @@ def _sentence(value: Prepared, at: int, now: Any) -> str:
 
 
 def _residual(value: Prepared, at: int, rest: int) -> str:
+    """In words the `rest` tokens of a request, below 0 where it has fewer than its parts explain."""
     if not rest:
         return ""
     who = "the provider counted" if count_source(value.filling, at) == Provenance.PROVIDER else "the replay models"
@@ -356,7 +358,7 @@ def changes(page: Frame, value: Prepared, at: int) -> dict[str, Any] | None:
         "more": f"{result.more:,}" if result.more else "",
         "cache": _cache(result.cache),
         "compaction": _compaction(page, at),
-        "is_broken": _is_broken(result),
+        "is_broken": result.cache.message is not None or result.cache.lost >= CACHE_LEAST,
     }
 
 
@@ -414,10 +416,6 @@ def _change(page: Frame, value: Prepared, before: int, at: int, item: Any) -> di
         "before": f"{item.before:,}",
         "after": f"{item.after:,}",
     }
-
-
-def _is_broken(result: RequestChanges) -> bool:
-    return result.cache.message is not None or result.cache.lost >= CACHE_LEAST
 
 
 def _cache(cache: CacheBreak) -> str:

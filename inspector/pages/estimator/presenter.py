@@ -88,6 +88,7 @@ def histogram(points: Points) -> dict[str, Any]:
 
 
 def _ratio_range(place: int) -> str:
+    """The range of a bar; the first one has no lower edge and the last one no upper."""
     low, high = RATIO_EDGES[place : place + 2]
     if low == 0:
         return f"below {high:g}"

@@ -24,36 +24,28 @@ def session_estimator(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """The forecast, the interpolation, other estimators, the attribution; asks again while it is counted."""
     page = frame(request, session_id)
     columns, result = load_counts(page.row), load_result(page.row)
+    waiting = ""
     if result is None:
         TOKEN_COUNTS.ensure_prepared()
+        waiting = "measuring: recorded calls are forecast from the past …"
+        if columns is None:
+            waiting = f"counting … {progress(page.row):,} of {page.row.events:,} events counted by both tokenizers"
+    # The overview's figure, which is known before anything is measured; none of a session that was never sent.
+    measured = None if page.analysis.simulated else bias(page.analysis.facts, page.analysis.observed)
     context = {
         **page.context("estimator"),
         "here": page.links["estimator"],
-        "waiting": _waiting(page, columns is not None) if result is None else "",
+        "waiting": waiting,
         "counts": present.counts(columns, page.analysis.ledger),
         **_attribution(page),
-        **_bias(page),
+        "bias": None
+        if measured is None
+        else {"value": signed_percent(measured.ratio), "sentence": present.bias_sentence(measured)},
         **(_measured(page, result) if result is not None else {}),
     }
     return render_part(
         request, "estimator", "inspector/estimator/_page.html", "inspector/estimator/index.html", context
     )
-
-
-def _waiting(page: Frame, counted: bool) -> str:
-    """What the job is doing for this session."""
-    if counted:
-        return "measuring: recorded calls are forecast from the past …"
-    done = progress(page.row)
-    return f"counting … {done:,} of {page.row.events:,} events counted by both tokenizers"
-
-
-def _bias(page: Frame) -> dict[str, Any]:
-    """The figure of the overview, which is known before anything is measured; none of a session that was never sent."""
-    measured = None if page.analysis.simulated else bias(page.analysis.facts, page.analysis.observed)
-    if measured is None:
-        return {}
-    return {"bias": {"value": signed_percent(measured.ratio), "sentence": present.bias_sentence(measured)}}
 
 
 def _attribution(page: Frame) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Lane, Snippet, SnippetChange, SnippetState
+from guard_core.facts.lanes import HELD, STATE_WORDS, UNSURE, Lane, SnippetChange, SnippetState
 from guard_core.facts.words import change_words, outcome_words, read_again_words
 from inspector.pages.facts.picture import picture
 from inspector.pages.session.frame import Frame
@@ -23,11 +23,16 @@ BADGES = {
 def row(lane: Lane, page: Frame) -> dict[str, Any]:
     """One snippet: its words, its picture, and what became of it."""
     text = " ".join(lane.snippet.text.split())
-    lost = lane.lost
+    lost, event = lane.lost, lane.snippet.event
+    origin = {"words": "system prompt", "url": ""}
+    if event >= 0:
+        ats = page.analysis.ledger.steps["at"]
+        step = int((ats > event).argmax()) if len(ats) else 0
+        origin = {"words": f"message {message_number(event):,}", "url": page.step_url(step)}
     return {
         "kind": lane.snippet.kind,
         "text": visible(text[:QUOTED]) + (" …" if len(text) > QUOTED else ""),
-        "origin": _origin(lane.snippet, page),
+        "origin": origin,
         "paths": picture(lane),
         "label": label(lane),
         "state": lane.state_words,
@@ -45,14 +50,6 @@ def label(lane: Lane) -> str:
     """A lane in one sentence, for those who do not see it."""
     held = sum(stop - start for start, stop, state in lane.runs() if state in HELD)
     return f"In {held:,} of {counted(lane.steps, 'request')}; {outcome_words(lane)}."
-
-
-def _origin(snippet: Snippet, page: Frame) -> dict[str, str]:
-    if snippet.event < 0:
-        return {"words": "system prompt", "url": ""}
-    ats = page.analysis.ledger.steps["at"]
-    step = int((ats > snippet.event).argmax()) if len(ats) else 0
-    return {"words": f"message {message_number(snippet.event):,}", "url": page.step_url(step)}
 
 
 def step_link(step: int, page: Frame) -> dict[str, str] | None:

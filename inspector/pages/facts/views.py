@@ -40,6 +40,10 @@ def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
     typed = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST]
     is_part = wants_part(request, "ledger")
     is_later = typed and "show" not in request.GET and not is_at_hand(page, show)
+    tabs = [
+        {"label": name, "url": _url(page, show=name if name != INSTRUCTIONS else ""), "current": name == show}
+        for name in SHOWN
+    ]
     context = {
         **page.context("facts"),
         "sides": _sides(page),
@@ -49,7 +53,8 @@ def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "fields": {**page.choice.pairs(), **({"side": page.shown_side} if page.shown_side else {})},
         "action": page.paths["facts"],
         **({} if is_part else _typed(page, typed)),
-        **_tabs(page, show),
+        "show": show,
+        "tabs": tabs,
         **({"later": _url(page, q=typed, show=show)} if is_later else _listed(page, show)),
     }
     return render_part(request, "ledger", "inspector/facts/_ledger.html", "inspector/facts/index.html", context)
@@ -67,12 +72,9 @@ def _typed(page: Frame, typed: str) -> dict[str, Any]:
     lane = lanes[0]
     if not lane.changes:
         words = f"“{visible(typed)}” as whole words, and no summary in a request says it"
-        return {"untold": f"No request {_side_words(page)} has {words}."}
+        side = "replay" if page.side == "replayed" else "recording"
+        return {"untold": f"No request of the {side} has {words}."}
     return {"lane": present.row(lane, page), "changes": present.changes(lane, page)}
-
-
-def _side_words(page: Frame) -> str:
-    return "of the replay" if page.side == "replayed" else "of the recording"
 
 
 def _listed(page: Frame, show: str) -> dict[str, Any]:
@@ -87,15 +89,6 @@ def _listed(page: Frame, show: str) -> dict[str, Any]:
         "pager": rows,
         "left_out": counted(known.left_out, "text") if known.left_out else "",
     }
-
-
-def _tabs(page: Frame, show: str) -> dict[str, Any]:
-    """The lists as links."""
-    tabs = [
-        {"label": name, "url": _url(page, show=name if name != INSTRUCTIONS else ""), "current": name == show}
-        for name in SHOWN
-    ]
-    return {"show": show, "tabs": tabs}
 
 
 def _sides(page: Frame) -> list[dict[str, Any]]:

@@ -272,7 +272,7 @@ def written_plan(turns: tuple[Turn, ...]) -> str:
 
 
 def _written(count: int, turn: Turn) -> str:
-    """A line of a plan, as `_value` and its callers read it; "sequential" without results would have no effect."""
+    """A line of a plan: `count` turns that are alike. "sequential" says something of tool results only."""
     words = [f"{count}x"] if count > 1 else []
     words += [f"user={turn.user_bytes}", f"reply={turn.model_bytes}"]
     words += [f"results={_list(turn.tools, 'tool_{}')}"] if turn.tools else []

@@ -155,7 +155,7 @@ def _noter(mine: Any, every: float) -> Callable[[int], None]:
 
 
 def _drop_old(project: int) -> None:
-    """Delete the runs of a project that ended, but for the newest `KEPT_RUNS`."""
+    """Delete the runs of a project that ended, but for those among its newest `KEPT_RUNS`."""
     runs = GalleryRun.objects.of(project)
     newest = runs.order_by("-created").values_list("pk", flat=True)[:KEPT_RUNS]
     runs.exclude(pk__in=list(newest)).exclude(state__in=GalleryRun.UNDER_WAY).delete()

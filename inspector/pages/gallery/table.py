@@ -88,7 +88,7 @@ def guards(policies: Iterable[str], profiles: Iterable[str]) -> tuple[PolicyChoi
 
 
 def _of_policy(policy: str, wanted: set[str]) -> Iterator[PolicyChoice]:
-    """A policy under each wanted profile that it knows; a policy without any has one without a name."""
+    """A policy under each wanted profile that it knows, else under its default; without profiles under "" alone."""
     known = profiles_of(policy)
     order = [name for name in all_profiles() if name in known and name in wanted]
     for profile in order or known[:1] or ("",):

@@ -58,7 +58,8 @@ def bulk(request: HttpRequest) -> HttpResponse:
     action = request.POST.get("action", "")
     chosen = _chosen(request)
     if action == "compare":
-        return _compared(chosen)
+        keys = chosen.order_by("created", "ordinal").values_list("pk", flat=True)[:MAX_COMPARED]
+        return HttpResponseRedirect(f"{reverse('compare')}?{urlencode([('side', key) for key in keys])}")
     if action == "delete":
         words = counted(chosen.count(), "session")
         undo = deleting.delete(project_of(request), chosen)
@@ -69,12 +70,6 @@ def bulk(request: HttpRequest) -> HttpResponse:
         return plain(request, 400, "Nothing was done", "Choose what to do: tag, untag, delete or compare.")
     change(project_of(request), chosen, tagging.tag_names(request.POST.get("tags", "")))
     return _back(request)
-
-
-def _compared(chosen: QuerySet[Session]) -> HttpResponse:
-    """The page that compares them."""
-    keys = chosen.order_by("created", "ordinal").values_list("pk", flat=True)[:MAX_COMPARED]
-    return HttpResponseRedirect(f"{reverse('compare')}?{urlencode([('side', key) for key in keys])}")
 
 
 @require_POST

@@ -44,13 +44,14 @@ NO_CALLS = "No model call in this session."
 
 def row(session: Filled) -> dict[str, Any]:
     """One line of the list."""
+    format_names = (session.format.lower(), LABELS.get(session.format, "").lower())
     return {
         "id": str(session.pk),
         "title": in_order(session.title),
         "given_title": session.title,
         "url": session.get_absolute_url(),
         "format": LABELS.get(session.format, session.format),
-        "agent": "" if session.agent.lower() in _same(session.format) else session.agent,
+        "agent": "" if session.agent.lower() in format_names else session.agent,
         "model": session.model or DASH,
         "started": session.started_at,
         "added": session.created,
@@ -63,10 +64,6 @@ def row(session: Filled) -> dict[str, Any]:
         "verdict": _verdict(session),
         "fill": _fill(session),
     }
-
-
-def _same(format_: str) -> tuple[str, ...]:
-    return format_.lower(), LABELS.get(format_, "").lower()
 
 
 def _verdict(session: Session) -> dict[str, str]:
@@ -132,20 +129,25 @@ def _head(listing: Listing, name: str) -> dict[str, Any]:
 def filters(project: Project, listing: Listing) -> dict[str, Any]:
     """The filter form: what may be chosen, and what is."""
     agents, models = choices(project, "agent"), choices(project, "model")
+    kinds = [{**option, "label": kind_name(option["value"])} for option in _options(KINDS, listing.kind)]
+    formats = [
+        {**option, "label": LABELS.get(option["value"], option["value"])}
+        for option in _options(choices(project, "format"), listing.format)
+    ]
     return {
         "severity": [
             {"name": name, "label": label, "on": name in listing.severity} for name, (label, _) in SEVERITY.items()
         ],
         "has": [{"name": name, "label": label, "on": name in listing.has} for name, (label, _) in HAS.items()],
         "menus": [
-            {"name": "kind", "label": "Finding", "any": "any", "options": _kinds(listing.kind)},
+            {"name": "kind", "label": "Finding", "any": "any", "options": kinds},
             {
                 "name": "agent",
                 "label": "Agent",
                 "any": "any",
                 "options": _options(agents, listing.agent),
             },
-            {"name": "format", "label": "Format", "any": "any", "options": _formats(project, listing.format)},
+            {"name": "format", "label": "Format", "any": "any", "options": formats},
             {
                 "name": "model",
                 "label": "Model",
@@ -202,14 +204,3 @@ def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
     if chosen and chosen not in values:
         values.insert(0, chosen)
     return [{"value": value, "label": value, "on": value == chosen} for value in values]
-
-
-def _kinds(chosen: str) -> list[dict[str, Any]]:
-    return [{**option, "label": kind_name(option["value"])} for option in _options(KINDS, chosen)]
-
-
-def _formats(project: Project, chosen: str) -> list[dict[str, Any]]:
-    return [
-        {**option, "label": LABELS.get(option["value"], option["value"])}
-        for option in _options(choices(project, "format"), chosen)
-    ]

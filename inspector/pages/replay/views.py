@@ -15,7 +15,7 @@ from inspector.models import Session
 from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, form, parse_choice
-from inspector.replays.messages import AVOID, POLICIES, PROFILES, REPLAY, PageResponse, Task
+from inspector.replays.messages import AVOID, POLICIES, PROFILES, REPLAY, Task
 from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, ProcessState
 
 RETRY_SECONDS = "1"
@@ -52,7 +52,10 @@ def progress_page(request: HttpRequest, replay: LongReplay) -> HttpResponse:
     if replay.state is ProcessState.READY and _target(request) == WHOLE_PAGE:
         return _load_anew()
     if replay.state is ProcessState.READY and (page := replay.page(_meta(request))) is not None:
-        return _response(page)
+        response = HttpResponse(page.body, status=page.status, headers=dict(page.headers))
+        for cookie in page.cookies:
+            response.cookies.update(SimpleCookie(cookie))
+        return response
     if replay.state in (ProcessState.READY, ProcessState.ENDED):
         REPLAYS.forget(replay)  # the next request replays again
         return _show(request, replay, ended=replay.words or ENDED_EARLY)
@@ -104,6 +107,7 @@ def _target(request: HttpRequest) -> str:
 
 
 def _as_json(replay: LongReplay, ended: str) -> JsonResponse:
+    """For a program: 503 where the replay ended early, else 202 with how far it is and when to ask again."""
     if ended:
         return JsonResponse({"state": ProcessState.ENDED, "reason": ended, "error": ended}, status=503)
     answer = JsonResponse({"state": replay.state, "done": replay.done, "total": replay.total}, status=202)
@@ -112,6 +116,7 @@ def _as_json(replay: LongReplay, ended: str) -> JsonResponse:
 
 
 def _words(replay: LongReplay) -> str:
+    """How far a replay is: it waits for others, has begun, or has replayed so many steps."""
     if replay.state is ProcessState.WAITING:
         return f"waiting: {AT_ONCE} other replays or comparisons are running"
     if not replay.done:
@@ -125,13 +130,6 @@ def _meta(request: HttpRequest) -> dict[str, str]:
     for name in ("PATH_INFO", "QUERY_STRING"):
         texts[name] = texts.get(name, "").encode("utf-8", "surrogateescape").decode("latin-1")
     return {**texts, "wsgi.url_scheme": request.scheme or "http"}
-
-
-def _response(page: PageResponse) -> HttpResponse:
-    response = HttpResponse(page.body, status=page.status, headers=dict(page.headers))
-    for cookie in page.cookies:
-        response.cookies.update(SimpleCookie(cookie))
-    return response
 
 
 @require_POST

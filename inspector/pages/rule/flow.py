@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from guard_core.rules import Explanation, KeptMessages, Moment, OwnChecks, OwnRule, RuleDecision
+from guard_core.rules import KeptMessages, Moment, OwnChecks, OwnRule, RuleDecision
 from guard_core.rules.decisions import setting_label
 from guard_core.rules.words import comparison, decision_words, inequality, threshold_words
 from guard_core.sessions import Provenance
@@ -32,7 +32,8 @@ def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
     steps = sorted({item.step for item in explanation.compactions if item.step < page.count})
     at = step_of(page.request, "at", page.count, steps[0] if steps else page.count - 1)
     decision = checks.at(at)
-    left = _kept_at(explanation, decision)
+    item = decision.compaction
+    left = None if item is None else next((left for left in explanation.kept if left.place == item.place), None)
     stages = [
         {"number": number, "node": node, **part}
         for number, (node, part) in enumerate(zip(NODES, _stages(page, checks, decision, left, at), strict=True), 1)
@@ -54,12 +55,6 @@ def flow(page: Frame, checks: OwnChecks) -> dict[str, Any] | None:
     }
 
 
-def _kept_at(explanation: Explanation, decision: RuleDecision) -> KeptMessages | None:
-    """What the compaction at this check left."""
-    item = decision.compaction
-    return None if item is None else next((left for left in explanation.kept if left.place == item.place), None)
-
-
 def _stages(
     page: Frame, checks: OwnChecks, decision: RuleDecision, left: KeptMessages | None, at: int
 ) -> list[dict[str, Any]]:
@@ -78,6 +73,7 @@ def _stages(
 
 
 def _answered(terms: dict[str, Term], at: int) -> dict[str, Any]:
+    """The first stage: the provider's count of the last answer, off where the check does not use it."""
     known = [terms[name] for name in LAST_ANSWER if name in terms]
     text = "With each answer the provider says how large the request was, and how long the answer is."
     total = f"{sum(int(term.value) for term in known):,}" if known else DASH
@@ -110,7 +106,13 @@ def _threshold(rule: OwnRule, checks: OwnChecks, terms: dict[str, Term], at: int
     names = [setting_label(item.name) for item in rule.settings]
     facts = [term_row(terms[name], at) for name in (*names, "threshold") if name in terms]
     if rule.checks is Moment.REFUSAL and rule.window is not None:
-        return _provider_compares(rule, rule.window.value, facts)
+        # Without a threshold the window is the limit.
+        text = (
+            f"The agent itself compares nothing: {rule.reason}. The provider compares the request with the window of "
+            "the model, and refuses a larger one. The count is what the agent knows of that request, partly an "
+            "estimate."
+        )
+        return stage(RULE, "No threshold, only the window", f"window {short(rule.window.value)}", text, *facts)
     if rule.threshold is None:
         words = threshold_words(rule)
         interval = checks.interval_at(at)
@@ -119,15 +121,6 @@ def _threshold(rule: OwnRule, checks: OwnChecks, terms: dict[str, Term], at: int
         return stage(RULE, f"{words[:1].upper()}{words[1:]}", words.removeprefix("threshold "), text, *facts, off=True)
     text = f"Compared {rule.checks}. Settings that are not in the file have their defaults, or were typed in."
     return stage(RULE, "The threshold", tokens(rule.threshold), text, *facts)
-
-
-def _provider_compares(rule: OwnRule, window: int, facts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Without a threshold the window is the limit: the provider refuses a request that is larger."""
-    text = (
-        f"The agent itself compares nothing: {rule.reason}. The provider compares the request with the window of the "
-        "model, and refuses a larger one. The count is what the agent knows of that request, partly an estimate."
-    )
-    return stage(RULE, "No threshold, only the window", f"window {short(window)}", text, *facts)
 
 
 def _decided(decision: RuleDecision, rule: OwnRule) -> dict[str, Any]:

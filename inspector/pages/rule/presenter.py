@@ -185,8 +185,10 @@ def kept(explanation: Explanation, page: Frame, shown: slice) -> dict[str, Any]:
 
 def _kept_row(item: KeptMessages, page: Frame) -> dict[str, str]:
     in_session = 0 <= item.step < page.count
+    is_behind = any(one.at_the_end for one in page.compactions.compactions if one.place == item.place)
+    without_call = "after the last step" if is_behind else "before another one"
     return {
-        "step": place_of(item.step, page.count, "before ") if in_session else _without_call(item, page),
+        "step": place_of(item.step, page.count, "before ") if in_session else without_call,
         "url": page.paths["rule"] + page.choice.query(at=step_number(item.step)) + "#flow" if in_session else "",
         "messages": f"{item.messages:,}",
         "removed": f"{item.removed:,}",
@@ -198,13 +200,6 @@ def _kept_row(item: KeptMessages, page: Frame) -> dict[str, str]:
         "badge": KEPT_BADGES[item.verdict],
         "reason": item.reason,
     }
-
-
-def _without_call(item: KeptMessages, page: Frame) -> str:
-    """Of a compaction whose request no call sent: another one followed at once, or nothing."""
-    counted_ones = page.compactions.compactions
-    is_behind = any(one.at_the_end for one in counted_ones if one.place == item.place)
-    return "after the last step" if is_behind else "before another one"
 
 
 def _inserted(item: KeptMessages) -> str:

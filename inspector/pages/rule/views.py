@@ -38,7 +38,8 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
     agent = agent_of(page.analysis.head)
     stated = explanations.settings_of(page.analysis.head, page.row.project_id)
     tried = present.typed(request.GET, present.PREFIX)
-    asked = bool(tried or page.choice.window)
+    asked, own_window, scope = bool(tried or page.choice.window), _window(page.row), _scope(page.row)
+    window_words = f"{int(own_window[WINDOW]):,} tokens for {scope}" if own_window.get(WINDOW) else ""
     explanation, errors = _explained(page, stated, tried) if asked else (page.analysis.facts.explanation, {})
     pagers = {
         name: _pager(page, name, len(items), tried)
@@ -53,8 +54,8 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "headline": headline(explanation),
         "unknown": explanation.unknown,
         "rule": present.rule(explanation.rule),
-        "form": present.form(agent, explanation, {**_window(page.row), **stated, **tried}, errors, _scope(page.row)),
-        "stated": present.stated(agent, stated, tried, request.GET, _window_words(page.row)),
+        "form": present.form(agent, explanation, {**own_window, **stated, **tried}, errors, scope),
+        "stated": present.stated(agent, stated, tried, request.GET, window_words),
         "action": reverse("session_rule_settings", args=[page.row.pk]),
         "flow": flow(page, OwnChecks(page.analysis.head, page.analysis.ledger, explanation)),
         "kept": present.kept(explanation, page, pagers["kept"].shown),
@@ -118,11 +119,6 @@ def _no_window(values: dict[str, str]) -> str:
 def _scope(row: Session) -> str:
     of_model = windows.is_of_model(row) and not row.window_override
     return f"all sessions of {row.model}" if of_model else "this session alone"
-
-
-def _window_words(row: Session) -> str:
-    known = _window(row).get(WINDOW)
-    return f"{int(known):,} tokens for {_scope(row)}" if known else ""
 
 
 def _state_window(row: Session, typed: str) -> dict[str, str]:

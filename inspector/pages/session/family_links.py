@@ -25,8 +25,12 @@ def line(family: SessionFamily, head: CoreSession, source_id: str) -> dict[str, 
         return {}
     here = {child.source_id for child in family.children}
     missing = [agent for agent in head.sub_agents if agent.session[:200] not in here]
+    parent = {}
+    if family.parent is not None:
+        start = f"{reverse('session_steps', args=[family.parent.pk])}?{urlencode({'started': source_id})}"
+        parent = {"title": in_order(family.parent.title), "url": family.parent.get_absolute_url(), "start": start}
     return {
-        "parent": _parent(family, source_id),
+        "parent": parent,
         "parent_missing": "" if family.parent else visible(family.parent_name[:80]),
         "children": _links(family.children),
         "few": len(family.children) <= FEW,
@@ -40,14 +44,6 @@ def line(family: SessionFamily, head: CoreSession, source_id: str) -> dict[str, 
 
 def _links(sessions: Sequence[Session]) -> list[dict[str, str]]:
     return [{"title": in_order(one.title), "url": one.get_absolute_url()} for one in sessions]
-
-
-def _parent(family: SessionFamily, source_id: str) -> dict[str, str]:
-    if family.parent is None:
-        return {}
-    steps = reverse("session_steps", args=[family.parent.pk])
-    start = f"{steps}?{urlencode({'started': source_id})}"
-    return {"title": in_order(family.parent.title), "url": family.parent.get_absolute_url(), "start": start}
 
 
 def by_call(family: SessionFamily, agents: tuple[SubAgent, ...]) -> dict[str, dict[str, str]]:

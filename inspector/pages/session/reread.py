@@ -47,7 +47,10 @@ def offer(row: Session, newest: Import | None) -> dict[str, str]:
     if not newest.ended:
         return {"sentence": "The stored file is being read again.", "report": newest.get_absolute_url()}
     report = report_of(newest)
-    missing = [] if report is None else _gains(row.format, report.reading)
+    if report is None:
+        return {}
+    # What readings after that one take over from the format.
+    missing = [gains[row.format] for number, gains in GAINS.items() if number > report.reading and row.format in gains]
     if not missing:
         return {}
     return {
@@ -58,8 +61,3 @@ def offer(row: Session, newest: Import | None) -> dict[str, str]:
         ),
         "url": reverse("import_again", args=[newest.pk]),
     }
-
-
-def _gains(format_: str, reading: int) -> list[str]:
-    """What readings after this one take over from a format."""
-    return [gains[format_] for number, gains in GAINS.items() if number > reading and format_ in gains]

@@ -10,7 +10,7 @@ import numpy as np
 
 from guard_core.decimation import MAX_MARKS, Ints, edge_steps, kept_steps, steps_inside
 from inspector.figures.paths import Box
-from inspector.figures.timeline import NO_STEPS, Floats, Timeline
+from inspector.figures.timeline import NO_STEPS, Timeline
 from inspector.pages.shared.numbers import counted, step_number
 
 WIDTH, HEIGHT = 1000, 56
@@ -39,9 +39,14 @@ def strip(
     shown = data.side(side)
     seen = zoom or range(count)
     inside = partial(steps_inside, seen=seen)
-    box = Box(WIDTH, HEIGHT, len(seen), _top(data, shown.tokens[seen.start : seen.stop]), seen.start)
+    values, window = shown.tokens[seen.start : seen.stop], float(data.window)
+    highest = float(np.nanmax(values)) if not np.isnan(values).all() else 1.0
+    top = 1.05 * max(highest, window if highest > 0.4 * window else 0.0, 1.0)
+    box = Box(WIDTH, HEIGHT, len(seen), top, seen.start)
     compactions, comments = inside(shown.compactions), inside(np.array(commented, dtype=np.int64))
     matched = inside(matched)
+    # The first match in each column: a single one far from many others keeps its mark.
+    firsts = np.unique(matched * MAX_MARKS // count, return_index=True)[1]
     few = len(compactions) <= FULL_LINES
     if few:
         steps = kept_steps([shown.tokens], compactions, NO_STEPS, seen.start, seen.stop, POINTS)
@@ -61,7 +66,7 @@ def strip(
         "compactions": box.ticks(compactions, HEIGHT if few else TICK),
         "overflows": box.ticks(inside(shown.overflows), TICK),
         "comments": box.marks(comments, HEIGHT - MARK),
-        "matches": box.marks(_one_a_column(matched, count), HEIGHT - MATCH),
+        "matches": box.marks(matched[firsts], HEIGHT - MATCH),
         "at": None if at is None else step_number(at),
         "cursor": None if at is None or at not in seen else f"{100 * (at - seen.start + 0.5) / len(seen):.3f}",
         "modelled": shown.modelled,
@@ -71,15 +76,3 @@ def strip(
         + (f", {counted(len(commented), 'step')} with comments" if commented else "")
         + (f", {counted(len(matched), 'step')} with matches of the search" if len(matched) else ""),
     }
-
-
-def _one_a_column(steps: Ints, count: int) -> Ints:
-    """The first of the steps in each column: a single match far from many others keeps its mark."""
-    _, first = np.unique(steps * MAX_MARKS // count, return_index=True)
-    return steps[first]
-
-
-def _top(data: Timeline, values: Floats) -> float:
-    highest = float(np.nanmax(values)) if not np.isnan(values).all() else 1.0
-    window = float(data.window)
-    return 1.05 * max(highest, window if highest > 0.4 * window else 0.0, 1.0)

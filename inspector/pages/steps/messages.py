@@ -37,8 +37,10 @@ def messages(page: Frame, at: int) -> dict[str, Any]:
         rows = requests.gone_rows(removed, start, stop, _seen(page, view, at))
     else:
         rows = requests.rows_of(view, start, stop, inserted, repeated)
+    events = loading.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
+    counts = load_counts(page.row)
     return {
-        "messages": _presented(page, rows, at),
+        "messages": [_message(page, row, events, at, counts) for row in rows],
         "window": _edges(page, at, show, start, stop, total),
         "message_tabs": _message_tabs(page, at, show, sent, missing),
         "contents_note": "oldest first; the newest are shown" if stop == total and start else "oldest first",
@@ -76,12 +78,6 @@ def _seen(page: Frame, view: View, at: int) -> list[range]:
         return [range(page.analysis.ledger.event_count)] if has_summary else []
     views = [given_to_summarisers(item.passes) for item in page.analysis.replayed.compactions if item.step <= at]
     return [range(span.start, span.stop) for view in views for span in held_events(view)]
-
-
-def _presented(page: Frame, rows: list[MessageRow], at: int) -> list[dict[str, Any]]:
-    events = loading.load_some_events(page.row, sorted({row.event for row in rows if row.event is not None}))
-    counts = load_counts(page.row)
-    return [_message(page, row, events, at, counts) for row in rows]
 
 
 def _message(page: Frame, row: MessageRow, events: dict[int, Event], at: int, counts: Any) -> dict[str, Any]:

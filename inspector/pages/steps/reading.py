@@ -33,7 +33,12 @@ def reader(page: Frame, part: Part, path: str, title: str, event: Event | None =
         content = text.encode("utf-8", "replace")
         return sandboxed(HttpResponse(content, content_type="text/plain; charset=utf-8"))
     if form == IMAGE:
-        return _image(page, event, index)
+        picture = None if event is None else image_of(page.row, event, index)
+        if picture is None:
+            raise Http404(
+                "The stored file does not hold the bytes of this picture, or not in a form that can be shown."
+            )
+        return sandboxed(HttpResponse(picture[1], content_type=picture[0]))
     forms = _forms(part, text)
     form = form if form in forms else RAW
 
@@ -129,11 +134,3 @@ def _picture(page: Frame, part: Part, event: Event | None, index: int, url: Any)
     if picture is None:
         return {**words, "note": NOT_SHOWN}
     return {**words, "url": url(**{"as": IMAGE}), "pixels": size_of(*picture)}
-
-
-def _image(page: Frame, event: Event | None, index: int) -> HttpResponse:
-    picture = None if event is None else image_of(page.row, event, index)
-    if picture is None:
-        raise Http404("The stored file does not hold the bytes of this picture, or not in a form that can be shown.")
-    mime, content = picture
-    return sandboxed(HttpResponse(content, content_type=mime))

@@ -173,7 +173,11 @@ def _card(page: Frame, at: int) -> dict[str, Any]:
     terms = cards.with_sources(analysis.policy.explain(trace, at), analysis.window, page.choice.engine_names())
     shown = cards.card(trace, at, terms, side=page.side, compacted=compacted, own=own)
     title = "The replay's decision" if page.side == "replayed" else "The decision"
-    return {**shown, "title": title, **_compaction_link(page, at), "explained": _explained(page, at)}
+    explained = ""
+    if analysis.ledger.usage_ratio is not None:  # a simulated session: the page that explains its step to a newcomer
+        query = step_query(page.row.title, page.choice.policy, page.choice.profile, at)
+        explained = reverse("gallery_step") + query
+    return {**shown, "title": title, **_compaction_link(page, at), "explained": explained}
 
 
 def _share_url(page: Frame, at: int) -> str:
@@ -182,13 +186,6 @@ def _share_url(page: Frame, at: int) -> str:
     if page.side != "replayed":
         return f"{page.paths['share']}?scope=decision&step={number}"
     return page.paths["share"] + page.choice.query(policy=page.choice.kind.name, scope="decision", step=number)
-
-
-def _explained(page: Frame, at: int) -> str:
-    """For a simulated session, the page that explains this step of the simulator to a newcomer."""
-    if page.analysis.ledger.usage_ratio is None:
-        return ""
-    return reverse("gallery_step") + step_query(page.row.title, page.choice.policy, page.choice.profile, at)
 
 
 def _compaction_link(page: Frame, at: int) -> dict[str, str]:

@@ -115,21 +115,16 @@ def recommendation(answer: EndedSweep) -> dict[str, Any]:
     """The sentence to quote, the cross-over, and settings that come to the same."""
     result = answer.result
     equal = [words(result.cells[index].values) for index in result.equal]
+    more = len(equal) - EQUAL_SHOWN
+    listed = "; ".join([*equal[:EQUAL_SHOWN], *([f"and {more:,} more"] if more > 0 else [])])
     return {
         "sentence": sentence_of(f"{answer.question.words().partition(':')[0]}: {result.evidence}"),
         "url": link(answer, result.cells[result.recommended]),
         "order": f"{ORDER} The chosen figure: {answer.question.measure.title}.",
         "folds": [sentence_of(fold_words(result, fold)) for fold in result.folds],
         "not_checked": "" if result.folds else NOT_CHECKED,
-        "equal": _same(equal) if equal else "",
+        "equal": f"{counted(len(equal), 'other setting')} with the same result: {listed}." if equal else "",
     }
-
-
-def _same(settings: list[str]) -> str:
-    """Settings with the result of the recommended one, the first of many."""
-    more = len(settings) - EQUAL_SHOWN
-    listed = "; ".join([*settings[:EQUAL_SHOWN], *([f"and {more:,} more"] if more > 0 else [])])
-    return f"{counted(len(settings), 'other setting')} with the same result: {listed}."
 
 
 def trade_offs(answer: EndedSweep) -> dict[str, Any]:

@@ -340,6 +340,7 @@ def _answer(sweep: Sweep) -> EndedSweep | None:
 
 
 def _column(points: list[dict[str, Any]], item: SliceResult) -> list[GridCell]:
+    """The cells of one session, each with its window in tokens: that of the axis, else the session's."""
     windows = [int(point.get("window", item.window)) for point in points]
     return [
         GridCell(*cell)

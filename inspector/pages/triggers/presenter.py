@@ -186,6 +186,7 @@ def _names(key: RowKey) -> dict[str, str]:
 
 def _row(row: TriggerRow, wanted: TriggersFilter, links: Links, drawn: _Drawn) -> dict[str, Any]:
     counts = row.compactions
+    as_do = f"as {'does' if row.others == 1 else 'do'} {counted(row.others, 'other threshold')}"
     return {
         **_names(row.key),
         "id": row_id(row.key),
@@ -210,17 +211,10 @@ def _row(row: TriggerRow, wanted: TriggersFilter, links: Links, drawn: _Drawn) -
         "is_explained": row.formula is not None and row.explained == row.fired,
         "threshold": f"{row.formula.threshold:,}" if row.formula else "",
         "sum": equation(row.formula.threshold, row.formula.formula) if row.formula else "",
-        "others": _as_do(row.others),
+        "others": as_do if row.others else "",
         **_own_rule(row),
         "strip": _strip(drawn.strip(row), links),
     }
-
-
-def _as_do(others: int) -> str:
-    """How many more thresholds explain as much."""
-    if not others:
-        return ""
-    return f"as {'does' if others == 1 else 'do'} {counted(others, 'other threshold')}"
 
 
 def _own_rule(row: TriggerRow) -> dict[str, Any]:
@@ -248,6 +242,7 @@ def _unsaid(counts: Mapping[Cause, int]) -> int:
 
 
 def _quiet(row: TriggerRow, links: Links) -> dict[str, Any]:
+    """A row without compactions, which proves only what the threshold is above."""
     return {**_names(row.key), "sessions": f"{len(row.sessions):,}", "above": links.place(row.above)}
 
 
@@ -306,11 +301,15 @@ def filters(project: Project, known: TriggersAnalysis) -> dict[str, Any]:
 
 
 def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
+    """What a menu offers, in order; what is chosen is offered though no session has it any more."""
     names = dict.fromkeys([*([chosen] if chosen else []), *values])
     return [{"value": value, "on": value == chosen} for value in sorted(names, key=str.casefold)]
 
 
 def _change(change: ThresholdChange, links: Links) -> dict[str, Any]:
+    before, after = (
+        "no threshold" if value is None else f"{value:,}" for value in (change.rule_before, change.rule_after)
+    )
     return {
         **_names(change.key),
         "day": day(change.time),
@@ -323,16 +322,9 @@ def _change(change: ThresholdChange, links: Links) -> dict[str, Any]:
         "limits": _interval(change.key, change.limits),
         "sessions_before": counted(change.sessions_before, "session"),
         "sessions_after": counted(change.sessions_after, "session"),
-        "rule": _rule_change(change),
+        "rule": f"{before}, unchanged" if before == after else f"{before}, then {after}",
         "expected": change.expected,
     }
-
-
-def _rule_change(change: ThresholdChange) -> str:
-    before, after = (
-        "no threshold" if value is None else f"{value:,}" for value in (change.rule_before, change.rule_after)
-    )
-    return f"{before}, unchanged" if before == after else f"{before}, then {after}"
 
 
 def _interval(key: RowKey, limits: tuple[int | None, int | None]) -> str:
