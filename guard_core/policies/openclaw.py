@@ -1,8 +1,9 @@
 """OpenClaw, which runs pi's compaction with a larger reserve and tries again after a refusal.
 
-Source of the rules: openclaw at 00a8aaea and its documentation, by reading, and the specification of new policies,
-section 2 (a thread); pi's rules are those of `pi`. Not here: the estimate of a prompt before it is sent, the cutting
-of tool results alone, a flush of the memory before a compaction.
+Source of the rules: openclaw at 00a8aaea and its documentation, by reading, the specification of new policies, section
+2 (a thread), and runs of 2026.9.6 (the threshold, and that nothing is compacted within a turn); pi's rules are those of
+`pi`. Not here: the user's message, which counts before a turn; the cutting of tool results alone; a flush of the memory
+before a compaction.
 """
 
 from __future__ import annotations
@@ -11,9 +12,15 @@ from guard_core.policies.pi import CURRENT, NONE, RESERVE, Pi, PiSettings
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
 
 RESERVE_FLOOR = 20_000  # tokens; DEFAULT_PI_COMPACTION_RESERVE_TOKENS_FLOOR
+MOST_SHARE = 0.25  # of the window that is reserved: MAX_COMPACTION_RESERVE_RATIO of 2026.9.6
 ATTEMPTS = 3  # compactions after refusals; specification of new policies section 2
 _SOURCE = "openclaw, agents/pi-settings"
 _SPEC = "specification of new policies section 2"
+
+
+def reserve_of(window: int, size: int) -> int:
+    """What is kept free of a window, in tokens, where `size` tokens are to be."""
+    return min(size, int(window * MOST_SHARE))
 
 
 class OpenClawSettings(PiSettings, frozen=True):
@@ -30,19 +37,19 @@ class OpenClaw(Pi):
     name = "openclaw"
     agent = "openclaw"
 
-    @property
-    def reserve(self) -> int:
-        return max(self.settings.reserve_tokens, self.settings.reserve_tokens_floor)
+    def reserve(self, window: int) -> int:
+        """What it keeps free of a window, in tokens."""
+        return reserve_of(window, max(self.settings.reserve_tokens, self.settings.reserve_tokens_floor))
 
     @property
     def most_refusals(self) -> int:
         return self.settings.overflow_attempts
 
     def threshold(self, window: int) -> int:
-        return window - self.reserve
+        return window - self.reserve(window)
 
     def rule(self, window: int) -> str:
-        return f"{window:,} - {self.reserve:,}"
+        return f"{window:,} - {self.reserve(window):,}"
 
 
 KIND = PolicyKind(
@@ -69,7 +76,7 @@ KIND = PolicyKind(
             "Least reserve",
             COUNT,
             RESERVE_FLOOR,
-            "minimum number of tokens kept free",
+            "minimum number of tokens kept free, but at most a quarter of the window",
             f"{_SOURCE}, DEFAULT_PI_COMPACTION_RESERVE_TOKENS_FLOOR",
             unit="tokens",
         ),

@@ -32,6 +32,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "letta-code": {},
     "mistral-vibe": {},
     "openai-compaction": {},
+    "openclaw": {},
     "opencode": {"max_output_tokens": "max_output"},
     "openhands": {},
     "pi": {},

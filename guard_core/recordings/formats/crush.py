@@ -22,15 +22,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import re
 from collections.abc import Iterable, MutableSequence
 from typing import Any, NamedTuple
 
 import msgspec
-import zstandard
 
-from guard_core.errors import DamagedRecording, LimitExceeded
+from guard_core.errors import DamagedRecording
 from guard_core.events import (
     Event,
     MediaPart,
@@ -43,7 +41,7 @@ from guard_core.events import (
     ToolResultPart,
 )
 from guard_core.recordings.base import Recording
-from guard_core.recordings.reading import chat, fields, normalise, wrong_kinds
+from guard_core.recordings.reading import chat, fields, normalise, wrong_kinds, zstd_frames
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
@@ -57,8 +55,6 @@ from guard_core.views import Inserted
 # too long") and of a refused request ("it exceeded the context window").
 _CONTINUES = "The previous session was interrupted because it "
 NOT_SENT = frozenset({"finish"})  # parts that only say how a message ended
-_ZSTD = b"\x28\xb5\x2f\xfd"  # how a zstd frame begins (RFC 8878, 3.1.1)
-_WINDOW = 2**27  # bytes; zstd's own limit without --long
 # Colours and moves of the cursor, which Crush takes out of what it sends (ECMA-48, 5.4).
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _MILLISECONDS_FROM = 1e11  # times above this are milliseconds; both are found, whatever the schema says
@@ -206,8 +202,8 @@ class CrushReader:
         message = f"message {str(row.get('id'))[:60]}"
         what = f"the parts of {message}"
         stored = row.get("parts")
-        if isinstance(stored, bytes) and stored.startswith(_ZSTD):
-            stored = self._inflated(stored, what)
+        if isinstance(stored, bytes) and stored.startswith(zstd_frames.MAGIC):
+            stored = zstd_frames.inflated(self._source, stored, what)
         if isinstance(stored, str):
             stored = stored.encode("utf-8", "replace")
         listed = (
@@ -216,17 +212,6 @@ class CrushReader:
         if not isinstance(listed, list):
             raise DamagedRecording(f"{what} are not a list")
         return list(wrong_kinds.objects(self._source, listed, f"{message}: part"))
-
-    def _inflated(self, stored: bytes, what: str) -> bytes:
-        limit = self._source.limits.line_bytes
-        try:
-            with zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(io.BytesIO(stored)) as stream:
-                content = stream.read(limit + 1)
-        except zstandard.ZstdError as error:
-            raise DamagedRecording(f"{what}: the zstd frame is damaged") from error
-        if len(content) > limit:
-            raise LimitExceeded(f"{what}: more than {limit} bytes when inflated")
-        return content
 
     def _event(self, row: JSON, items: list[JSON]) -> Event | None:
         role = chat.ROLES.get(fields.text(row, "role"))

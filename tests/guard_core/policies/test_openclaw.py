@@ -32,3 +32,8 @@ def test_it_tries_three_times_after_refusals_where_pi_tries_once():
     assert get_policy("openclaw").most_refusals == 3
     assert get_policy("pi").most_refusals == 1
     assert get_policy("openclaw", overflow_attempts=0).most_refusals == 0
+
+
+def test_it_never_keeps_more_than_a_quarter_of_the_window_free():  # 2026.9.6, run with 64,000
+    assert get_policy("openclaw").threshold(64_000) == 48_000
+    assert get_policy("openclaw", reserve_tokens=40_000).threshold(100_000) == 75_000

@@ -36,7 +36,7 @@ from guard_core.events import (
 )
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.pi import edits, letta, look
+from guard_core.recordings.formats.pi import edits, letta, look, openclaw
 from guard_core.recordings.formats.pi.edits import ContextEdits
 from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.formats.pi.system import SystemPrompt
@@ -76,6 +76,8 @@ class PiSessionFormat:
     known_names = NAMES
 
     def matches(self, source: ByteSource) -> bool:
+        if source.shape is SourceShape.SQLITE:
+            return openclaw.is_database(source)
         if source.shape not in (SourceShape.LINES, SourceShape.JSON):
             return False
         heads = [line.obj for line in source.head_lines()]
@@ -85,6 +87,8 @@ class PiSessionFormat:
         return entries * 2 > len(heads) and any("parentId" in obj or _is_pis_own(obj) for obj in heads)
 
     def read(self, source: ByteSource) -> Recording:
+        if source.shape is SourceShape.SQLITE:
+            return _from_database(source)
         paths, sessions = [*active_paths(source.lines())], list[Session]()
         (path, lost_at), reader, entries = paths[0], PiSessionReader(source), 0
         for line in source.lines():
@@ -100,6 +104,22 @@ class PiSessionFormat:
 
     def first_look(self, source: ByteSource) -> FirstLook:
         return look.look(source)
+
+
+def _from_database(source: ByteSource) -> Recording:
+    """The sessions of a database of OpenClaw."""
+    sessions, reader = list[Session](), PiSessionReader(source, has_lines=False)
+    for stored in openclaw.stored_sessions(source):
+        reader = reader.next() if sessions else reader
+        reader.log.states_window(0, stored.window)
+        ((path, lost_at),) = active_paths(stored.lines)
+        for line in stored.lines:
+            with source.tolerate():
+                reader.line(line, path is None or line.number in path)
+        sessions += reader.recording(lost_at).sessions
+    if not sessions:
+        raise DamagedRecording("the OpenClaw database holds no session")
+    return Recording("pi", tuple(sessions), reader.facts.facts(), source.notes)
 
 
 def _is_entry(obj: dict[str, Any]) -> bool:
@@ -120,10 +140,11 @@ def _content(entry: dict[str, Any]) -> Any:
 
 
 class PiSessionReader:
-    """One session, entry by entry. `first`: it is the first of its source."""
+    """One session, entry by entry. `first`: it is the first of its source. `has_lines`: the entries are lines of it."""
 
-    def __init__(self, source: ByteSource, *, first: bool = True) -> None:
+    def __init__(self, source: ByteSource, *, first: bool = True, has_lines: bool = True) -> None:
         self.source = source
+        self.has_lines = has_lines
         self.notes = source.notes
         self.facts = FactCounter("pi")
         self.log = SessionBuilder("pi", source, first=first)
@@ -147,10 +168,12 @@ class PiSessionReader:
         self.looks_within_turns = False
         self.agent = "pi"
         self.versions = Versions()
+        self.results: dict[str, int] = {}  # the id of a call, without punctuation: the event with its result
+        self.cut: dict[int, str] = {}  # events of results that are sent cut, and as what
 
     def next(self) -> PiSessionReader:
         """The reader of the session that follows in the same file; the facts are of both."""
-        following = PiSessionReader(self.source, first=False)
+        following = PiSessionReader(self.source, first=False, has_lines=self.has_lines)
         following.facts = self.facts
         following.facts.session()
         return following
@@ -158,8 +181,8 @@ class PiSessionReader:
     def line(self, line: Line, on_path: bool) -> None:
         kind, entry = fields.text(line.obj, "type"), fields.text(line.obj, "id")
         self.starts_by_index.append(len(self.log.events))
-        if self.agent == "pi" and letta.is_its(line.obj):
-            self.agent = letta.NAME
+        if self.agent == "pi":
+            self.agent = _writer(line.obj)
         if on_path and entry:
             self.starts[entry] = len(self.log.events)
             self.earlier[entry] = len(self.log.compactions)
@@ -180,9 +203,16 @@ class PiSessionReader:
         elif kind == "context_edit" and on_path:
             self._edit(line)
         else:
-            self._other(line.obj, kind)
+            self._other(line, kind, on_path)
 
-    def _other(self, entry: dict[str, Any], kind: str) -> None:
+    def _number(self, line: Line) -> int | None:
+        """The number of an entry's line, None where it is a row of a database."""
+        return line.number if self.has_lines else None
+
+    def _other(self, line: Line, kind: str, on_path: bool) -> None:
+        entry = line.obj
+        if kind == "custom" and on_path:
+            self._cut_results(line)
         if kind == "session_info":
             self.title = fields.text(entry, "name").strip()  # an empty name takes the old one back
         elif kind in {"title", "title_change"}:
@@ -200,7 +230,7 @@ class PiSessionReader:
                 self.looks_within_turns = True
             return
         at = fields.timestamp(line.obj, "timestamp") or fields.timestamp(message, "timestamp")
-        place: dict[str, Any] = {"line": line.number, "timestamp": at, "source_id": fields.text(line.obj, "id")}
+        place: dict[str, Any] = {"line": self._number(line), "timestamp": at, "source_id": fields.text(line.obj, "id")}
         self.facts.message()
         if on_path:
             self.last_role, self.takes_back = role, False
@@ -211,7 +241,7 @@ class PiSessionReader:
             self._answer(message, place, on_path)
             return
         if role == "toolResult":
-            parts = self._result(message)
+            parts = self._result(message, on_path)
         elif role == "user":
             parts = _parts(message.get("content"))
         else:
@@ -233,11 +263,13 @@ class PiSessionReader:
                 self.log.refuse(error)
         return names_length(error)
 
-    def _result(self, message: dict[str, Any]) -> tuple[Part, ...]:
+    def _result(self, message: dict[str, Any], on_path: bool) -> tuple[Part, ...]:
         parts = _parts(message.get("content"))
         text = "".join(part.text for part in parts if isinstance(part, TextPart))
         call_id = fields.text(message, "toolCallId")
         self.facts.tool_result(call_id, len(text))
+        if on_path:
+            self.results[openclaw.plain_id(call_id)] = len(self.log.events)
         name, failed = fields.text(message, "toolName"), message.get("isError") is True
         media = (part for part in parts if not isinstance(part, TextPart))
         return (ToolResultPart(name, text, call_id, failed), *media)
@@ -282,7 +314,9 @@ class PiSessionReader:
             self.notes.skip(f"{kind} not sent")
             return
         at, source_id = fields.timestamp(line.obj, "timestamp"), fields.text(line.obj, "id")
-        self.log.event(Role.USER, parts, line=line.number, timestamp=at, source_id=source_id, author=kind, meta=True)
+        self.log.event(
+            Role.USER, parts, line=self._number(line), timestamp=at, source_id=source_id, author=kind, meta=True
+        )
 
     def _compaction(self, line: Line, on_path: bool) -> None:
         self.facts.compaction()
@@ -315,7 +349,7 @@ class PiSessionReader:
                 messages=(message, *before) if has_summary else (),
                 trigger="hook" if by_hook else letta.trigger(line.obj) or cause,
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
-                line=line.number,
+                line=self._number(line),
                 timestamp=fields.timestamp(line.obj, "timestamp"),
                 note="" if summary else "The summary is empty." if has_summary else "The summary is not in the file.",
             )
@@ -332,7 +366,18 @@ class PiSessionReader:
         content = None if replacement is None else _parts(fields.mapping(line.obj, "replacement").get("content"))
         when = fields.timestamp(line.obj, "timestamp")
         message = None if content is None else edits.with_content(event, content)
-        self.edits.edit(place, message, line=line.number, timestamp=when)
+        self.edits.edit(place, message, line=self._number(line), timestamp=when)
+
+    def _cut_results(self, line: Line) -> None:
+        """Results of tools are sent cut from here on."""
+        for call_id, text in openclaw.sent_results(line.obj):
+            place = self.results.get(call_id)
+            if place is None or self.cut.get(place) == text:
+                continue
+            self.cut[place] = text
+            when, message = fields.timestamp(line.obj, "timestamp"), self.log.events[place]
+            message = edits.with_content(message, (TextPart(text),))
+            self.edits.edit(place, message, line=self._number(line), timestamp=when)
 
     def _tail(self, start: int, at: int, earlier: int | None) -> tuple[View, list[Event]]:
         """What a compaction keeps, and the summaries in it: later versions send an older one where its entry stands.
@@ -356,7 +401,7 @@ class PiSessionReader:
         note = "The user cleared the context."
         self.log.compaction(
             RecordedCompaction(
-                at, Evidence.DECLARED, "edit", (), trigger="clear", line=line.number, timestamp=when, note=note
+                at, Evidence.DECLARED, "edit", (), trigger="clear", line=self._number(line), timestamp=when, note=note
             )
         )
 
@@ -395,13 +440,18 @@ class PiSessionReader:
             title=self.title,
             agent=self.agent,
             versions=self.versions.of(self.log.outlines),
-            window=self.log.window(letta.WINDOW_NOTE),
+            window=self.log.window(openclaw.WINDOW_NOTE if self.agent == openclaw.NAME else letta.WINDOW_NOTE),
             model="" if self.log.calls else fields.text(self.header, "modelId"),
             notes=tuple(notes),
             settings=(LOOKS_WITHIN_TURNS,) if self.looks_within_turns else (),
             left=self.left if self.left != LeftBranches() else None,
         )
         return Recording("pi", (session,), self.facts.facts(), self.notes)
+
+
+def _writer(entry: dict[str, Any]) -> str:
+    """The agent that wrote an entry, as far as it shows."""
+    return letta.NAME if letta.is_its(entry) else openclaw.NAME if openclaw.is_its(entry) else "pi"
 
 
 def _span(start: int, stop: int) -> tuple[Span, ...]:
