@@ -15,6 +15,7 @@ import numpy as np
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pi import RESERVE, message_tokens
 from guard_core.recordings.formats.pi.letta import NAME as LETTA_CODE
+from guard_core.recordings.formats.pi.oh_my_pi import NAME as OH_MY_PI
 from guard_core.recordings.formats.pi.openclaw import NAME as OPENCLAW
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, Moment, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL_PENDING, Checks, RuleCounter
@@ -116,7 +117,7 @@ AGENT = Agent(
     held_reason="all messages are within what is kept",
     records_count=True,
     failing="one that failed would not be in the file",  # 1.6.0, run
-    wrote=lambda session: session.agent not in (LETTA_CODE, OPENCLAW),
+    wrote=lambda session: session.agent not in (LETTA_CODE, OH_MY_PI, OPENCLAW),
     keeps=keeps,
     names={
         "reserve_tokens": "compaction.reserveTokens, in tokens",

@@ -31,6 +31,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "langchain-summarization": {},
     "letta-code": {},
     "mistral-vibe": {},
+    "oh-my-pi": {},
     "openai-compaction": {},
     "openclaw": {},
     "opencode": {"max_output_tokens": "max_output"},

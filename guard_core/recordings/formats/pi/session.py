@@ -36,7 +36,7 @@ from guard_core.events import (
 )
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.pi import edits, letta, look, openclaw
+from guard_core.recordings.formats.pi import edits, letta, look, oh_my_pi, openclaw
 from guard_core.recordings.formats.pi.edits import ContextEdits
 from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.formats.pi.system import SystemPrompt
@@ -329,7 +329,8 @@ class PiSessionReader:
             self.log.states_window(at, letta.window(line.obj))
         summary, has_summary = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
         by_hook = True in (line.obj.get("fromHook"), line.obj.get("fromExtension"))
-        words = letta.sent_message(line.obj) or COMPACTED.format(summary)
+        frame = "{}" if oh_my_pi.hides_frame(line.obj) else COMPACTED
+        words = letta.sent_message(line.obj) or frame.format(summary)
         message = Event(role=Role.USER, parts=(TextPart(words),), meta=True)
         self.names_usage |= "usage" in line.obj
         self.looks_within_turns |= self.names_usage and self.last_role == "toolResult" and not (by_hook or self.refused)
@@ -451,7 +452,7 @@ class PiSessionReader:
 
 def _writer(entry: dict[str, Any]) -> str:
     """The agent that wrote an entry, as far as it shows."""
-    return letta.NAME if letta.is_its(entry) else openclaw.NAME if openclaw.is_its(entry) else "pi"
+    return next((writer.NAME for writer in (letta, openclaw, oh_my_pi) if writer.is_its(entry)), "pi")
 
 
 def _span(start: int, stop: int) -> tuple[Span, ...]:

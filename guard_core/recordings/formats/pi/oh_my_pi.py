@@ -1,0 +1,32 @@
+"""oh-my-pi's sessions: pi's files, with a padded line for the title first, and entries of its own kinds.
+
+A summary by the method `handoff` is sent in words of its own, which are not in the file: here it stands without them.
+Answers carry how much of their request were messages (`contextSnapshot`), entries of kind `custom` tell when a tool
+began and when a process ended, and a compaction names its `method`.
+Source: oh-my-pi 18.2.3, run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from guard_core.recordings.reading import fields
+
+NAME = "oh-my-pi"
+_KINDS = frozenset({"title", "title_change", "reset_boundary", "session_init"})
+_CUSTOM = frozenset({"tool_execution_start", "session_exit"})
+
+
+def is_its(entry: dict[str, Any]) -> bool:
+    """Did oh-my-pi write an entry."""
+    kind = fields.text(entry, "type")
+    if kind == "message":
+        return "contextSnapshot" in fields.mapping(entry, "message")
+    if kind == "custom":
+        return fields.text(entry, "customType") in _CUSTOM
+    return kind in _KINDS or (kind == "compaction" and isinstance(entry.get("method"), str))
+
+
+def hides_frame(entry: dict[str, Any]) -> bool:
+    """Is the summary of a compaction sent in words that are not pi's."""
+    return fields.text(entry, "method") == "handoff"

@@ -1,0 +1,101 @@
+"""oh-my-pi: above the window less a reserve of at least 15 %, looked at after the results of each answer and at the end
+of a turn.
+
+Measured by running 18.2.3. The count is the last answer's total, or its own estimate of the messages where that is
+more; a compaction holds it (`tokensBefore`). Of the checks that passed only the total is known. The file names neither
+version nor window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guard_core.policies.oh_my_pi import reserve_of
+from guard_core.policies.pi import RESERVE
+from guard_core.recordings.formats.pi.oh_my_pi import NAME
+from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
+from guard_core.rules.counters import TOTAL, RuleCounter
+from guard_core.rules.settings import (
+    AUTO,
+    SWITCH_WORDS,
+    WINDOW,
+    RuleNumber,
+    Typed,
+    chosen,
+    percentage,
+    whole,
+    window_setting,
+)
+from guard_core.rules.thresholds import FRACTIONS, RESERVES, share_of, windows_of
+from guard_core.sessions import Provenance
+
+RESERVED, LIMIT, PERCENT = "reserve_tokens", "threshold_tokens", "threshold_percent"
+COUNTER = RuleCounter(
+    TOTAL, "tokensBefore of a compaction; at checks that passed prompt and output tokens of the last answer, at least"
+)
+KEEPS = Keeps("the summary and the newest messages", KeptShape.TAIL)
+
+
+def rule(stretch: Stretch, typed: Typed) -> OwnRule:
+    """The rule of a stretch."""
+    window = stretch.window
+    reserve = chosen(RESERVED, whole(typed, RESERVED, 0), RESERVE, "tokens", "default; at least 15 % of the window")
+    settings, size = [window_setting(window), reserve], int(reserve.value or 0)
+    formula, threshold = f"window − {size:,} (reserve), or − 15 % if that is more", None
+    if window is not None:
+        formula, threshold = _less_reserve(window.value, size)
+        if (share := percentage(typed, PERCENT, is_fraction=False)) is not None:
+            settings.append(RuleNumber(PERCENT, share, "%", Provenance.USER, "typed in"))
+            formula, threshold = share_of(min(99.0, max(1.0, share)) / 100, window.value)
+    if (limit := whole(typed, LIMIT)) is not None:
+        settings.append(RuleNumber(LIMIT, limit, "tokens", Provenance.USER, "typed in"))
+        threshold = limit if window is None else min(limit, window.value - 1)
+        formula = f"{threshold:,} (thresholdTokens)"
+    return OwnRule(
+        policy="oh-my-pi",
+        settings=tuple(settings),
+        counter=TOTAL,
+        relation=">",
+        threshold=threshold,
+        formula=formula,
+    )
+
+
+def _less_reserve(window: int, size: int) -> tuple[str, int]:
+    reserve = reserve_of(window, size)
+    return f"{window:,} − {reserve:,} (reserve)", window - reserve
+
+
+def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
+    """Other windows, reserves and shares."""
+    own = whole(typed, RESERVED, 0) or RESERVE
+    for window, other in windows_of(stretch):
+        for size in dict.fromkeys((own, *RESERVES)):
+            yield Hypothesis(*_less_reserve(window, size), other + (size != own))
+        for share in FRACTIONS:
+            yield Hypothesis(*share_of(share, window), other + 1)
+
+
+AGENT = Agent(
+    format="pi",
+    label=NAME,
+    rule=rule,
+    variants=variants,
+    counter=lambda _: COUNTER,
+    records_count=True,
+    keeps=lambda _, __: KEEPS,
+    names={
+        RESERVED: "compaction.reserveTokens, in tokens",
+        PERCENT: "compaction.thresholdPercent, from 1 to 99",
+        LIMIT: "compaction.thresholdTokens, in tokens: it takes the place of all others",
+        AUTO: SWITCH_WORDS,
+    },
+    aliases={
+        "compaction.enabled": AUTO,
+        "contextWindow": WINDOW,
+        "reserveTokens": RESERVED,
+        "thresholdPercent": PERCENT,
+        "thresholdTokens": LIMIT,
+    },
+    wrote=lambda session: session.agent == NAME,
+)

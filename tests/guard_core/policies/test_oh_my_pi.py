@@ -1,0 +1,35 @@
+"""oh-my-pi: pi's compaction with a larger reserve, within turns, too."""
+
+import pytest
+
+from guard_core.policies import get_policy
+from guard_core.sessions import ModelCall
+from tests.builders import session, tool_call, tool_result, user
+from tests.guard_core.policies.tools import run
+
+
+@pytest.mark.parametrize(
+    ("window", "threshold"),
+    [(60_000, 43_616), (109_226, 92_842), (200_000, 170_000), (1_000_000, 850_000), (16_384, 13_927)],
+)
+def test_at_least_15_percent_of_the_window_stay_free(window, threshold):  # 18.2.3: its functions, and runs of the first
+    assert get_policy("oh-my-pi").threshold(window) == threshold
+
+
+def test_a_reserve_that_was_set_counts_if_it_is_more():
+    assert get_policy("oh-my-pi", reserve_tokens=50_000).threshold(200_000) == 150_000
+    assert get_policy("oh-my-pi", reserve_tokens=10_000).threshold(200_000) == 170_000
+
+
+def test_it_compacts_within_a_turn_on_the_last_answers_total_alone():
+    rounds = [
+        event
+        for number in range(6)
+        for event in (tool_call("bash", f"c{number}", n=number), tool_result("x" * 40_000, id=f"c{number}"))
+    ]
+    totals = [20_000, 30_000, 40_000, 43_616, 43_617, 50_000]
+    counted = tuple(ModelCall(2 * i + 1, 2 * i + 1, total - 10, output_tokens=10) for i, total in enumerate(totals))
+    trace = run(get_policy("oh-my-pi"), session(user("go"), *rounds, calls=counted), window=60_000)
+    assert [record.step for record in trace.compactions][:1] == [5]
+    assert get_policy("pi").threshold(60_000) == 43_616
+    assert not run(get_policy("pi"), session(user("go"), *rounds, calls=counted), window=60_000).compactions

@@ -1,0 +1,84 @@
+"""oh-my-pi's sessions: pi's files with entries of its own kinds, and the rule that explains them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guard_core.events import part_text
+from guard_core.recordings.formats.pi.session import FORMAT
+from guard_core.rules import explain
+from guard_core.rules.registry import agent_of
+from tests.guard_core.recordings.checks import lines, read_as
+from tests.guard_core.recordings.formats.pi.test_session import HEADER, assistant, entry, result, user
+
+
+def answer(text: str, prompt: int, *calls: str) -> dict[str, Any]:
+    return {
+        **assistant(text, prompt, *calls),
+        "contextSnapshot": {"promptTokens": prompt, "nonMessageTokens": 50, "compactionEpoch": 0},
+    }
+
+
+def conversation(counted: int, **compaction: Any) -> list[dict[str, Any]]:
+    """A turn that is compacted within, at a count as it was written down."""
+    began = {"toolCallId": "c1", "toolName": "bash", "args": {"command": "ls"}}
+    fields = {"summary": "the summary", "firstKeptEntryId": "e2", "tokensBefore": counted, "tokensAfter": 90}
+    return [
+        entry("e0", None, message=user("List files")),
+        entry("e1", "e0", message=answer("I look", 30_000, "c1")),
+        entry("x1", "e1", "custom", customType="tool_execution_start", data=began),
+        entry("e2", "x1", message=result("c1")),
+        entry("k1", "e2", "compaction", **fields, **compaction),
+        entry("e3", "k1", message=answer("Done", 200)),
+    ]
+
+
+def read(*entries: dict[str, Any]):
+    recording = read_as(FORMAT, lines(HEADER, *entries), strict=True)
+    assert recording.notes.problems == []
+    return recording.sessions[0]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        entry("e1", "e0", message=answer("Hello", 100)),
+        entry("x1", "e0", "custom", customType="session_exit", data={"reason": "dispose"}),
+        entry("k1", "e0", "compaction", summary="s", firstKeptEntryId="e0", method="handoff"),
+        entry("r1", "e0", "reset_boundary"),
+    ],
+)
+def test_it_is_known_by_what_only_it_writes(own):
+    session = read(entry("e0", None, message=user("Hi")), own)
+    assert agent_of(session).label == session.agent == "oh-my-pi"
+
+
+@pytest.mark.parametrize(("counted", "verdict"), [(43_616, "other threshold"), (43_617, "agrees")])
+def test_its_own_rule_explains_a_compaction_within_a_turn(counted, verdict):
+    explained = explain(read(*conversation(counted, method="handoff")), typed={"window": "60000"})
+    rule, (judged,) = explained.rules[0], explained.compactions
+    assert (rule.threshold, rule.relation, rule.formula) == (43_616, ">", "60,000 − 16,384 (reserve)")
+    assert (judged.decision_tokens, judged.verdict.value) == (counted, verdict)
+
+
+@pytest.mark.parametrize(
+    ("typed", "threshold"),
+    [
+        ({"thresholdPercent": "80"}, 48_000),
+        ({"thresholdTokens": "50000", "thresholdPercent": "80"}, 50_000),
+        ({"reserveTokens": "20000"}, 40_000),
+    ],
+)
+def test_settings_can_be_typed_by_its_own_names(typed, threshold):
+    explained = explain(read(*conversation(44_000, method="handoff")), typed={"window": "60000", **typed})
+    assert explained.rules[0].threshold == threshold
+
+
+def test_a_handoff_stands_without_the_words_around_it():
+    def words(**compaction: Any) -> str:
+        return part_text(read(*conversation(44_000, **compaction)).compactions[0].messages[0].parts[0])
+
+    assert words(method="handoff") == "the summary"
+    assert words().endswith("<summary>\nthe summary\n</summary>")
