@@ -3,7 +3,7 @@
 `message_end` brings each message as session files hold it (the system prompt and the tools, too, in 0.87); its
 beginning, its pieces and the events that close turns and runs only repeat it. A compaction is a `compaction_end`
 (before: `auto_compaction_end`) with its summary; the entry it names as the first kept is not printed, so what was kept
-is not known. Messages from before a resumed session are not printed either.
+is not known. Messages from before a resumed session are not printed either. oh-my-pi prints the same events, and some of its own.
 Source: the output of pi 0.27 to 0.87; https://github.com/badlogic/pi-mono, packages/coding-agent/docs/json.md.
 """
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.pi import oh_my_pi
 from guard_core.recordings.formats.pi import session as pi
 from guard_core.recordings.formats.pi.known_names import NAMES
 from guard_core.recordings.reading import fields
@@ -84,6 +85,8 @@ class PiEventReader:
 
     def line(self, line: Line) -> None:
         obj, kind = line.obj, fields.text(line.obj, "type")
+        if oh_my_pi.printed_by_it(obj):
+            self.entries.agent = oh_my_pi.NAME
         if kind == "session":
             known = fields.text(self.entries.header, "id")
             if self.entries.log.events and fields.text(obj, "id") != known:
@@ -108,7 +111,7 @@ class PiEventReader:
             self.source.notes.skip("compaction that did not come about")
             return
         summary: JSON = {key: result[key] for key in ("summary", "tokensBefore") if key in result}
-        self._entry(line, {"type": "compaction", **summary})
+        self._entry(line, {"type": "compaction", "method": fields.text(line.obj, "action"), **summary})
         compactions = self.entries.log.compactions
         trigger = fields.text(line.obj, "reason") or self.reason
         note = f"{compactions[-1].note} What was kept besides the summary is not in the file.".strip()

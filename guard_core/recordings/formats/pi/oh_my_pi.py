@@ -24,7 +24,15 @@ def is_its(entry: dict[str, Any]) -> bool:
         return "contextSnapshot" in fields.mapping(entry, "message")
     if kind == "custom":
         return fields.text(entry, "customType") in _CUSTOM
-    return kind in _KINDS or (kind == "compaction" and isinstance(entry.get("method"), str))
+    return kind in _KINDS or (kind == "compaction" and fields.text(entry, "method") != "")
+
+
+def printed_by_it(event: dict[str, Any]) -> bool:
+    """Is a line of what a run prints (`--mode json`) one that only oh-my-pi has."""
+    kind = fields.text(event, "type")
+    return kind == "advisor_cost_changed" or (
+        kind.startswith("auto_compaction_") and bool(fields.text(event, "action"))
+    )
 
 
 def hides_frame(entry: dict[str, Any]) -> bool:

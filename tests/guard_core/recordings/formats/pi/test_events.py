@@ -176,3 +176,15 @@ def test_hostile_values_never_break_a_reading():
     spoilt = (bad for bad in spoiled(record) if all(isinstance(each, dict) for each in bad))
     check_hostile(FORMAT, (lines(*bad) for bad in spoilt))
     check_session(session(*TALK))
+
+
+def test_what_oh_my_pi_prints_is_its_own():
+    handoff = compacted("auto_compaction_end", action="handoff")
+    session = read_as(FORMAT, lines(*TALK, handoff, *user("More")), strict=True).sessions[0]
+    assert session.agent == "oh-my-pi"
+    assert texts_of(session.compactions[0]) == ["We looked."]
+    assert read_as(FORMAT, lines(*TALK, compacted("auto_compaction_end"))).sessions[0].agent == "pi"
+
+
+def texts_of(compaction):
+    return [part.text for message in compaction.messages for part in message.parts]
