@@ -3,8 +3,8 @@
 `message_end` brings each message as session files hold it (the system prompt and the tools, too, in 0.87); its
 beginning, its pieces and the events that close turns and runs only repeat it. A compaction is a `compaction_end`
 (before: `auto_compaction_end`) with its summary; the entry it names as the first kept is not printed, so what was kept
-is not known. Messages from before a resumed session are not printed either. oh-my-pi prints the same events, and some of
-its own.
+is not known. Messages from before a resumed session are not printed either. oh-my-pi prints the same events, and some
+of its own.
 Source: the output of pi 0.27 to 0.87; https://github.com/badlogic/pi-mono, packages/coding-agent/docs/json.md.
 """
 

@@ -5,19 +5,28 @@ with the summary and the counts before and after, which are Letta Code's estimat
 for it (`details.stats`), with the context window that was compared. The version is in the reminder with which it tells
 the model about the machine, again at the start of each of its processes.
 Source: Letta Code 0.34.12 (`messages.jsonl` with a `manifest.json` that says `pi-session-entry-jsonl`), run.
+
+Earlier versions keep the messages alone, without entries around them (`pi-ai-message-jsonl`; 0.25.9, run), and only
+those that are still sent: a compaction writes the file anew, with the message in its place first. Here it is put behind
+the messages that were there before it. Compactions before the last one are lost, and so is what they took out.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from guard_core.events import Part, TextPart
 from guard_core.recordings.reading import fields
+from guard_core.recordings.reading.source import Line
+from guard_core.sessions import AgentSetting
 from guard_core.triggers import OVERFLOW
 
 NAME = "Letta Code"
 WINDOW_NOTE = "context_window of a compaction"
+KEEPS_LAST_ALONE = AgentSetting("keeps_last_compaction_alone", 1, "the file has messages without entries around them")
+LOST = "Only messages that were still sent are in the file: earlier ones, and compactions before the last, are lost."
 _VERSION = re.compile(r"\*\*Letta Code version\*\*: ([0-9][\w.+-]{0,40})")
 _LONGEST_REMINDER = 4_000  # characters of a text in which the version is looked for
 _TRIGGERS = {"context_window_limit": "auto", "context_window_overflow": OVERFLOW}  # "manual" is called so
@@ -26,6 +35,42 @@ _TRIGGERS = {"context_window_limit": "auto", "context_window_overflow": OVERFLOW
 def is_its(entry: dict[str, Any]) -> bool:
     """Did Letta Code write an entry of a conversation."""
     return {"agent_id", "conversation_id"} <= fields.mapping(fields.mapping(entry, "message"), "metadata").keys()
+
+
+def is_bare(message: dict[str, Any]) -> bool:
+    """Is a line a message without an entry around it, as earlier versions of Letta Code wrote it."""
+    named = {"agent_id", "conversation_id"} <= fields.mapping(message, "metadata").keys()
+    return named and "type" not in message and fields.text(message, "role") in {"user", "assistant", "toolResult"}
+
+
+def entries_of(lines: Iterable[Line]) -> Iterator[Line]:
+    """Messages of an earlier version as the entries of a session."""
+    held: Line | None = None  # the compaction, whose place is not known yet
+    begun = False
+    for line in lines:
+        message, made = line.obj, _made(line.obj)
+        if not begun:
+            name = fields.text(fields.mapping(message, "metadata"), "conversation_id")
+            yield line._replace(obj={"type": "session", "version": 3, "id": name, "timestamp": made, "cwd": ""})
+            begun = True
+        entry = {"type": "message", "id": message.get("id"), "timestamp": made, "message": message}
+        summary = fields.mapping(fields.mapping(message, "metadata"), "compaction")
+        if summary:
+            stats = {"details": {"stats": summary.get("stats")}, "summary": fields.text(summary, "summary")}
+            held = line._replace(obj={**entry, "type": "compaction", **stats})
+            continue
+        if held is not None and "firstKeptEntryId" not in held.obj:
+            held.obj["firstKeptEntryId"] = message.get("id") if made < _made(held.obj["message"]) else None
+        if held is not None and made >= _made(held.obj["message"]):
+            yield held
+            held = None
+        yield line._replace(obj=entry)
+    if held is not None:
+        yield held
+
+
+def _made(message: dict[str, Any]) -> str:
+    return fields.text(fields.mapping(message, "metadata"), "created_at")
 
 
 def sent_message(entry: dict[str, Any]) -> str:

@@ -81,6 +81,8 @@ class PiSessionFormat:
         if source.shape not in (SourceShape.LINES, SourceShape.JSON):
             return False
         heads = [line.obj for line in source.head_lines()]
+        if heads and all(map(letta.is_bare, heads)):
+            return True
         entries = sum(_is_entry(obj) for obj in heads)
         if any(is_header(obj) for obj in heads):
             return entries > 0 or len(heads) == 1
@@ -89,6 +91,8 @@ class PiSessionFormat:
     def read(self, source: ByteSource) -> Recording:
         if source.shape is SourceShape.SQLITE:
             return _from_database(source)
+        if all(letta.is_bare(line.obj) for line in source.head_lines()):
+            return _from_messages(source)
         paths, sessions = [*active_paths(source.lines())], list[Session]()
         (path, lost_at), reader, entries = paths[0], PiSessionReader(source), 0
         for line in source.lines():
@@ -120,6 +124,16 @@ def _from_database(source: ByteSource) -> Recording:
     if not sessions:
         raise DamagedRecording("the OpenClaw database holds no session")
     return Recording("pi", tuple(sessions), reader.facts.facts(), source.notes)
+
+
+def _from_messages(source: ByteSource) -> Recording:
+    """A conversation of an earlier version of Letta Code."""
+    reader = PiSessionReader(source)
+    reader.settings = (letta.KEEPS_LAST_ALONE,)
+    for line in letta.entries_of(source.lines()):
+        with source.tolerate(line.number):
+            reader.line(line, on_path=True)
+    return reader.recording()
 
 
 def _is_entry(obj: dict[str, Any]) -> bool:
@@ -166,6 +180,7 @@ class PiSessionReader:
         self.takes_back = False  # did the last entry take out the last answer?
         self.names_usage = False  # of its compactions
         self.looks_within_turns = False
+        self.settings: tuple[AgentSetting, ...] = ()
         self.agent = "pi"
         self.versions = Versions()
         self.results: dict[str, int] = {}  # the id of a call, without punctuation: the event with its result
@@ -434,6 +449,7 @@ class PiSessionReader:
         if self.unsent:
             notes.append(f"{counted(self.unsent, 'answer')} aborted or failed: not in the log, as not sent again.")
         notes += lost_words(lost_at)
+        notes += [letta.LOST] if letta.KEEPS_LAST_ALONE in self.settings and self.log.compactions else []
         session = self.log.session(
             system=system,
             tools=tools,
@@ -444,7 +460,7 @@ class PiSessionReader:
             window=self.log.window(openclaw.WINDOW_NOTE if self.agent == openclaw.NAME else letta.WINDOW_NOTE),
             model="" if self.log.calls else fields.text(self.header, "modelId"),
             notes=tuple(notes),
-            settings=(LOOKS_WITHIN_TURNS,) if self.looks_within_turns else (),
+            settings=(*self.settings, *((LOOKS_WITHIN_TURNS,) if self.looks_within_turns else ())),
             left=self.left if self.left != LeftBranches() else None,
         )
         return Recording("pi", (session,), self.facts.facts(), self.notes)

@@ -116,3 +116,60 @@ def test_sessions_of_pi_are_still_pis():
     entries = [entry("e0", None, message=user("Hi")), entry("e1", "e0", message=assistant("Hello"))]
     session = read(entries)
     assert (session.agent, agent_of(session).label, session.versions) == ("pi", "pi", ())
+
+
+def bare(number: int, message: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """A message as 0.25 wrote it, made in this second."""
+    made = f"2026-01-01T00:00:{number:02d}.000Z"
+    return {"id": f"ui-msg-{number}", **message, "metadata": {**OWN["metadata"], "created_at": made, **metadata}}
+
+
+def compacted(counted: int) -> list[dict[str, Any]]:
+    """What is left after a compaction behind an answer of so many tokens with its prompt; a turn follows."""
+    stats = {"trigger": "context_window_limit", "context_window": 10_000, "context_tokens_before": 300}
+    text = json.dumps({"type": "system_alert", "message": NOTE})
+    summary = {"role": "user", "content": [{"type": "text", "text": text}]}
+    return [
+        bare(7, summary, compaction={"summary": "the summary", "stats": stats}),
+        bare(3, assistant("I look", 10_200, "c1")),
+        bare(4, result("c1")),
+        bare(6, assistant("Done", counted - 7)),
+        bare(8, user("More")),
+        bare(9, assistant("All", 8_000)),
+    ]
+
+
+def test_messages_without_entries_are_read_with_the_compaction_behind_those_that_were_there_before():
+    recording = read_as(FORMAT, lines(*compacted(10_001)), strict=True)
+    assert recording.notes.problems == []
+    session = recording.sessions[0]
+    assert (session.agent, session.source_id, session.window.value) == ("Letta Code", "local-conv-1", 10_000)
+    assert [call.prompt_tokens for call in session.calls] == [10_200, 9_994, 8_000]
+    assert [(item.at, item.base, item.trigger) for item in session.compactions] == [
+        (3, (Inserted(0), Span(0, 3)), "auto")
+    ]
+    assert any("compactions before the last, are lost" in note for note in session.notes)
+
+
+@pytest.mark.parametrize(("counted", "verdict"), [(10_000, "other threshold"), (10_001, "agrees")])
+def test_the_earlier_version_compares_the_total_with_the_window_and_lost_compactions_count_for_nothing(
+    counted, verdict
+):
+    explained = explain(read_as(FORMAT, lines(*compacted(counted))).sessions[0])
+    rule, (judged,) = explained.rules[0], explained.compactions
+    assert (rule.threshold, rule.relation, rule.formula) == (10_000, ">", "10,000 (window)")
+    assert (judged.decision_tokens, judged.verdict.value) == (counted, verdict)
+    assert explained.missed == ()  # 10,207 tokens before it: a compaction there would be lost
+
+
+def test_messages_without_a_compaction_are_a_conversation_too():
+    first, second = bare(1, user("Hi")), bare(2, assistant("Hello", 100))
+    session = read_as(FORMAT, lines(first, second), strict=True).sessions[0]
+    assert (session.agent, len(session.events), session.compactions) == ("Letta Code", 2, ())
+    assert not any("are lost" in note for note in session.notes)
+
+
+def test_a_compaction_that_left_nothing_stands_before_what_follows():
+    summary, *_, question, answer = compacted(9_000)
+    session = read_as(FORMAT, lines(summary, question, answer)).sessions[0]
+    assert [(item.at, item.base) for item in session.compactions] == [(0, (Inserted(0),))]
