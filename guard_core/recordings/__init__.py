@@ -122,7 +122,8 @@ def _note_unread(source: ByteSource, recording: Recording) -> None:
     if watch is None:
         return
     counted = recording.facts.model_calls or any(
-        call.prompt_tokens for session in recording.sessions for call in _calls(session)
+        session.prompt_tokens_total or any(call.prompt_tokens for call in _calls(session))
+        for session in recording.sessions
     )
     if watch.placeholders:
         source.notes.skipped["placeholder in the place of an id"] = watch.placeholders

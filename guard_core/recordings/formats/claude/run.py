@@ -50,14 +50,18 @@ def agent_notes(events: Sequence[Event]) -> Iterator[str]:
         yield "The sub-agent's last answer is not in the file: it is the result of the call that started it."
 
 
+def total_of_results(run: PrintedRun) -> int:
+    """The prompt tokens that the results report, cached ones included."""
+    usages = [fields.mapping(line.obj, "usage") for line in run.results]
+    return sum(fields.tokens(usage, key) or 0 for usage in usages for key in _PROMPT)
+
+
 def totals(run: PrintedRun) -> Iterator[str]:
     """What the results say about tokens, where no call says anything."""
-    usages = [fields.mapping(line.obj, "usage") for line in run.results]
-    tokens = sum(fields.tokens(usage, key) or 0 for usage in usages for key in _PROMPT)
-    if usages:
+    if run.results:
         yield (
-            f"Only results were printed ({len(usages)}), no messages; they report {tokens} prompt tokens, cached ones"
-            " included, which belong to no call."
+            f"Only results were printed ({len(run.results)}), no messages; they report {total_of_results(run)} prompt"
+            " tokens, cached ones included, which belong to no call."
         )
 
 

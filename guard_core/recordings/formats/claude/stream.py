@@ -38,7 +38,15 @@ from guard_core.recordings.formats.claude.lines import (
     usage_of,
 )
 from guard_core.recordings.formats.claude.log import Log
-from guard_core.recordings.formats.claude.run import PrintedRun, agent_notes, failed, run_notes, totals, window_of
+from guard_core.recordings.formats.claude.run import (
+    PrintedRun,
+    agent_notes,
+    failed,
+    run_notes,
+    total_of_results,
+    totals,
+    window_of,
+)
 from guard_core.recordings.formats.claude.tree import Node
 from guard_core.recordings.reading import fields, normalise, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter
@@ -242,15 +250,20 @@ class ClaudeStreamReader:
             log.builder.side_calls.append(replace(call, at=bisect_left(lines, call.line or 0)))
         if log.builder.events:
             notes = [*run_notes(run, log.builder.outlines), *([] if answered else totals(run))]
-            about = {"agent": ClaudeStreamFormat.label, "model": run.model, "notes": notes}
+            about: dict[str, Any] = {"agent": ClaudeStreamFormat.label, "model": run.model, "notes": notes}
+            about["prompt_tokens_total"] = None if answered else total_of_results(run) or None
             started = {agent: agent for agent in run.agents}
             yield self._session(log, run, source_id=name, sub_agents=started, **about)
         for agent, chain in run.agents.items():
             if any(node.kind == "assistant" for node in chain):
                 part, title = self._log(chain), f"Sub-agent {run.titles[agent] or agent}"[:80]
                 notes = [*agent_notes(part.builder.outlines)]
-                about = {"agent": f"{ClaudeStreamFormat.label} sub-agent", "title": title, "notes": notes}
-                yield self._session(part, run, source_id=agent, parent=name, **about)
+                agents: dict[str, Any] = {
+                    "agent": f"{ClaudeStreamFormat.label} sub-agent",
+                    "title": title,
+                    "notes": notes,
+                }
+                yield self._session(part, run, source_id=agent, parent=name, **agents)
 
     def _session(self, log: Log, run: PrintedRun, **about: Any) -> Session:
         answered = next((call.model for call in reversed(log.builder.calls) if call.model), "")

@@ -202,6 +202,9 @@ def test_a_result_alone_is_an_answer_whose_tokens_are_no_calls():
     assert [step.prompt_tokens for step in session.calls] == [None]
     assert "210 prompt tokens" in session.notes[-1]
     assert (recording.facts.model_calls, session.model) == (0, "model-1[1m]")
+    assert session.prompt_tokens_total == 210
+    assert read_any(json.dumps(ended()).encode(), strict=True).notes.problems == []
+    assert read_as(FORMAT, lines(*TALK)).sessions[0].prompt_tokens_total is None
 
 
 def test_lines_of_the_first_versions_have_neither_uuids_nor_parents():
