@@ -1,4 +1,4 @@
-"""Codex: at most 90 % of the raw window, of which recordings hold the usable 95 %.
+"""Codex: at most 90 % of the raw window, of which recordings hold the usable 95 %; before 0.48 a limit for each model.
 
 Measured by running 0.58.0 to 0.171.0. Up to 0.94.0 the tokens of the last answer alone are compared; from 0.95.0 on the
 items since, too, up to 0.155.0 as the file has them, a quarter of the bytes of each; later versions look at the outputs
@@ -38,6 +38,10 @@ from guard_core.windows.window_evidence import CODEX_USABLE
 SCOPE = "model_auto_compact_token_limit_scope"
 # What that setting may be, and whether it leaves out what a context began with; numbers as in a stored explanation.
 SCOPES = {"total": False, "0": False, "body_after_prefix": True, "1": True}
+# They had a limit for each model, which changed from release to release: none for GPT-5, and 220,000, 250,000, then
+# 350,000 for gpt-5-codex, above its window (pull requests 4093, 4135, 4156 and 5292 of openai/codex). Files of 0.34 to
+# 0.44 have the model's whole window, those from 0.53 on the usable part; none between was seen.
+LIMITS_OF_MODELS_BEFORE = (0, 48)
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.95.0 what waits, too
 CONFIGURED = "model_context_window"
 TURN_END_SHARE = "model_post_turn_compact_threshold_percent"  # of the usable window (0.171.0, run)
@@ -79,9 +83,20 @@ ITEM_COUNTER = replace(
 )
 
 
+def _release(stretch: Stretch) -> tuple[int, ...]:
+    """The numbers of the version; none of a build from source, which calls itself 0.0.0."""
+    version = numbers(stretch.version)
+    return version if any(version) else ()
+
+
+def _has_own_limits(stretch: Stretch) -> bool:
+    """Did this version have a limit for each model, and the whole window of it in its files."""
+    return () < _release(stretch) < LIMITS_OF_MODELS_BEFORE
+
+
 def counter(stretch: Stretch) -> RuleCounter:
     """What this version compares."""
-    version = numbers(stretch.version)
+    version = _release(stretch)
     if () < version < PENDING_FROM:
         return LAST_TOTAL
     return ITEM_COUNTER if ITEMS_COUNTED_FROM <= version < ITEMS_COUNTED_BEFORE else COUNTER
@@ -114,13 +129,15 @@ def scoped(counter: RuleCounter, stretch: Stretch, typed: Typed) -> RuleCounter:
 def _usable(stretch: Stretch, typed: Typed) -> int:
     """What Codex fills of a window, in tokens; 0 where that is not known."""
     window = raw_window(stretch, typed)
-    return 0 if window is None else int(window.value * CODEX_USABLE)
+    return 0 if window is None else int(window.value * (1 if _has_own_limits(stretch) else CODEX_USABLE))
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch."""
     counted = counter(stretch).name
     window, limit = raw_window(stretch, typed), whole(typed, "model_auto_compact_token_limit")
+    if _has_own_limits(stretch):
+        return _early(counted, window, limit)
     most = default_limit(window.value) if window else 0
     setting = chosen("model_auto_compact_token_limit", limit, most, "tokens", "default: 90 % of the raw window")
     ninety = f"90 % of {window.value:,}" if window else ""
@@ -141,11 +158,29 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     )
 
 
+def _early(counted: str, window: Sourced | None, limit: int | None) -> OwnRule:
+    """The rule of a version whose limit the file does not have: the one that was typed, whatever the window."""
+    name = "model_auto_compact_token_limit"
+    typed = () if limit is None else (RuleNumber(name, limit, "tokens", Provenance.USER, "typed in"),)
+    own = "before 0.48 each model had a limit of its own, none or one above the window for most"
+    return OwnRule(
+        policy="codex",
+        profile="seed",
+        settings=(window_setting(window), *typed),
+        counter=counted,
+        threshold=limit,
+        formula=name if limit is None else f"{limit:,} ({name})",
+        reason=f"{own}: set {name}" if limit is None else "",
+    )
+
+
 def raw_window(stretch: Stretch, typed: Typed) -> Sourced | None:
     """The model's window, of which the recording holds the usable part: that of the configuration, if one is set, and
     at most the model's own."""
     window, configured = stretch.window, whole(typed, CONFIGURED)
     if window is not None and window.source is Provenance.RECORDER:
+        if _has_own_limits(stretch):
+            return Sourced(window.value, Provenance.RECORDER, f"{CONFIGURED} in the file")
         raw = round(window.value / CODEX_USABLE)
         return Sourced(raw, Provenance.RECORDER, f"{window.value:,} in the file is the usable 95 % of it")
     return Sourced(configured, Provenance.USER, f"{CONFIGURED}, typed in") if configured else window
@@ -166,7 +201,7 @@ def turn_ends(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Thresholds at the ends of turns, from which 0.171.0 compacts there, too: the share of the usable window that was
     typed, then those that a person may have set, multiples of ten and of five first; none of an earlier version."""
     usable, own = _usable(stretch, typed), percentage(typed, TURN_END_SHARE, is_fraction=False)
-    if not usable or () < numbers(stretch.version) < TURN_ENDS_FROM:
+    if not usable or () < _release(stretch) < TURN_ENDS_FROM:
         return
     if own is not None:
         yield Hypothesis(f"{own:g} % of {usable:,}", int(own * usable / 100), 0)

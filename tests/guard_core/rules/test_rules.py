@@ -16,7 +16,7 @@ from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
 from guard_core.rules.aider import SETTING
 from guard_core.rules.base import Stretch
 from guard_core.rules.claude_code import FAILING
-from guard_core.rules.counters import UNKNOWN
+from guard_core.rules.counters import TOTAL, TOTAL_PENDING, UNKNOWN
 from guard_core.rules.decisions import OwnChecks
 from guard_core.rules.evidence import Cause
 from guard_core.rules.inference import CheckEvidence, interval_of
@@ -215,6 +215,20 @@ def test_claude_code_takes_its_default_window_where_only_the_model_table_has_a_l
 )
 def test_each_agent_has_its_threshold(format_, window, source, typed, threshold):
     assert rule(format_, "", window, source, **typed).threshold == threshold
+
+
+def test_early_versions_of_codex_have_limits_of_their_models_which_their_files_lack():
+    early = rule("codex", "0.44.0", 272_000, Provenance.RECORDER)
+    assert (early.threshold, early.settings[0].value, early.counter) == (None, 272_000, TOTAL)
+    assert early.reason.endswith(": set model_auto_compact_token_limit")
+    typed = {"model_auto_compact_token_limit": "260000"}
+    assert rule("codex", "0.44.0", 272_000, Provenance.RECORDER, **typed).threshold == 260_000
+    assert rule("codex", "0.53.0", 258_400, Provenance.RECORDER).threshold == 244_800
+
+
+def test_a_build_of_codex_from_source_is_of_no_early_version():
+    built, unknown = (rule("codex", version, 258_400, Provenance.RECORDER) for version in ("0.0.0", ""))
+    assert (built.threshold, built.counter) == (unknown.threshold, unknown.counter) == (244_800, TOTAL_PENDING)
 
 
 @pytest.mark.parametrize(
