@@ -6,10 +6,10 @@ Definition: `internal/db` and `internal/message/content.go` of https://github.co
 A message's `parts` are a JSON array of `{type, data}`, in some versions behind zstd; the input of a `tool_call` is JSON
 text. Attached text and the user's own shell commands are sent as text of the user's message. The token counts of a
 session row are overwritten at every step, so only those after the last call are known, and differently by version (the
-prompt may leave cached tokens to the completion, it is 0 after a summary). In every version their sum is the context
-after the last answer: it is the count of the last call, which so includes its answer; a note says so. The other calls
-carry none, but where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones
-included).
+prompt may leave cached tokens to the completion, it is 0 after a summary). In every version but the first ones of the
+old OpenCode, which added up all calls, their sum is the context after the last answer: it is the count of the last
+call, which so includes its answer; a note says so. The other calls carry none, but where a version wrote them beside
+the end of an answer (`prompt_tokens` of `finish`, cached ones included).
 `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
 `is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Where it came
 within a turn, Crush continues by itself with the user's request in a sentence of its own (`agent.go`): such a message
@@ -57,6 +57,9 @@ _CONTINUES = "The previous session was interrupted because it "
 NOT_SENT = frozenset({"finish"})  # parts that only say how a message ended
 # Colours and moves of the cursor, which Crush takes out of what it sends (ECMA-48, 5.4).
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# Seconds: 9 May 2025. Until then OpenCode added the counts of all calls up in the row of their session, and compacted
+# none (internal/llm/agent/agent.go and internal/tui/tui.go of opencode-ai/opencode, revision 90084ce).
+SUMMED_UNTIL = 1_746_748_800
 _MILLISECONDS_FROM = 1e11  # times above this are milliseconds; both are found, whatever the schema says
 
 
@@ -186,7 +189,9 @@ class CrushReader:
             self._facts.compaction()
             builder.notes.append("The session was summarised; the summary message is no longer in the database.")
         if not any(call.prompt_tokens for call in builder.calls):
-            builder.notes.append(f"{self._agent} keeps no tokens per call.{_count_last(header, builder.calls)}")
+            summed = self._agent == "OpenCode" and _ended_before(rows, SUMMED_UNTIL)
+            says = _sums(header) if summed else _count_last(header, builder.calls)
+            builder.notes.append(f"{self._agent} keeps no tokens per call.{says}")
         builder.notes += _notes(header, len(rows))
         return builder.session(
             agent=self._agent,
@@ -331,6 +336,23 @@ def _sealed(data: JSON) -> int:
     signature = fields.text(data, "signature") or fields.text(data, "thought_signature")
     blob = fields.text(fields.mapping(data, "responses_data"), "encrypted_content")
     return sum(fields.opaque_size(text) for text in (signature, blob) if text)
+
+
+def _ended_before(rows: list[JSON], seconds: float) -> bool:
+    ended = next((time for row in reversed(rows) if (time := _time(row.get("created_at")))), None)
+    return ended is not None and ended < seconds
+
+
+def _sums(header: JSON) -> str:
+    """What a session row says that adds up the tokens of all calls, as a sentence. Cached ones were left out, so that
+    it is no sum of their prompts."""
+    prompt, completion = (fields.tokens(header, name) or 0 for name in ("prompt_tokens", "completion_tokens"))
+    if not prompt and not completion:
+        return ""
+    return (
+        f" Before 9 May 2025 it added up those of all calls, cached ones left out: {prompt:,} prompt and "
+        f"{completion:,} completion tokens."
+    )
 
 
 def _count_last(header: JSON, calls: MutableSequence[ModelCall]) -> str:

@@ -67,7 +67,15 @@ def database(tmp_path: Path):
             connection.execute(f"CREATE TABLE messages ({columns}{provider})")
             for number, (role, parts) in enumerate(messages):
                 text = json.dumps(parts) if isinstance(parts, list) else parts
-                values = (f"m{number}", marks.get("session", "s1"), role, text, "m-1", 1760000000 + number, 0)
+                values = (
+                    f"m{number}",
+                    marks.get("session", "s1"),
+                    role,
+                    text,
+                    "m-1",
+                    marks.get("start", 1760000000) + number,
+                    0,
+                )
                 connection.execute(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
             for name in marks.get("summaries", ()):
                 connection.execute("UPDATE messages SET is_summary_message = 1 WHERE id = ?", (name,))
@@ -322,3 +330,14 @@ def test_wrong_types_anywhere_are_survived(database):
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "crush")
+
+
+def test_sums_over_all_calls_of_the_first_versions_of_the_old_opencode_are_no_count_of_the_last_one(database):
+    """Until May 2025 it added the tokens of every call up in the row of their session."""
+    start = 1_746_437_320
+    for about, last in (({"provider": False}, None), ({}, 920), ({"provider": False, "start": start + 600_000}, 920)):
+        written = database(USER, LOOK, FOUND, DONE, **{"start": start, **about})
+        session = read(written).sessions[0]
+        assert [call.prompt_tokens for call in session.calls] == [None, last], about
+        says = "Before 9 May 2025 it added up those of all calls, cached ones left out: 900 prompt and 20 completion"
+        assert any(says in note for note in session.notes) == (last is None)
