@@ -226,6 +226,26 @@ def test_early_versions_of_codex_have_limits_of_their_models_which_their_files_l
     assert rule("codex", "0.53.0", 258_400, Provenance.RECORDER).threshold == 244_800
 
 
+@pytest.mark.parametrize(
+    ("agent", "ended", "label", "threshold", "relation", "checks"),
+    [
+        ("Crush", 1_761_523_199, "Crush (before 27 October 2025)", 320_000, ">", Moment.BEFORE_CALL),
+        ("Crush", 1_761_523_200, "Crush", 380_000, ">=", Moment.BEFORE_CALL),
+        ("OpenCode", 1_746_748_799, "OpenCode (in Go, before 9 May 2025)", None, ">=", Moment.NEVER),
+        ("OpenCode", 1_746_748_800, "OpenCode (in Go)", 380_000, ">=", Moment.TURN_END),
+    ],
+)
+def test_databases_of_crush_without_a_version_are_judged_by_the_rule_of_their_time(
+    agent, ended, label, threshold, relation, checks
+):
+    built = transcript("crush", "")
+    last = msgspec.structs.replace(built.calls[-1], timestamp=float(ended))
+    built = msgspec.structs.replace(built, agent=agent, calls=(*built.calls[:-1], last))
+    own = agent_of(built).ruled(Stretch(0, 1, "", "m", Sourced(400_000, Provenance.USER)), {})
+    assert (own.agent, own.threshold, own.relation, own.checks) == (label, threshold, relation, checks)
+    assert own.agent in headline(explain(built))
+
+
 def test_a_build_of_codex_from_source_is_of_no_early_version():
     built, unknown = (rule("codex", version, 258_400, Provenance.RECORDER) for version in ("0.0.0", ""))
     assert (built.threshold, built.counter) == (unknown.threshold, unknown.counter) == (244_800, TOTAL_PENDING)
