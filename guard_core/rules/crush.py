@@ -50,6 +50,7 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
 def share_rule(stretch: Stretch, _: Typed) -> OwnRule:
     """The rule of a stretch of a session that ended before Crush kept a buffer."""
     own = OwnRule(policy="crush", profile=SHARE_OF_WINDOW, settings=(), counter=TOTAL, threshold=None, formula="")
+    own = msgspec.structs.replace(own, agent=AGENT.label)
     return _with_share(own, stretch, USED_SHARE, relation=">")
 
 

@@ -229,7 +229,7 @@ def test_early_versions_of_codex_have_limits_of_their_models_which_their_files_l
 @pytest.mark.parametrize(
     ("agent", "ended", "label", "threshold", "relation", "checks"),
     [
-        ("Crush", 1_761_523_199, "Crush (before 27 October 2025)", 320_000, ">", Moment.BEFORE_CALL),
+        ("Crush", 1_761_523_199, "Crush", 320_000, ">", Moment.BEFORE_CALL),
         ("Crush", 1_761_523_200, "Crush", 380_000, ">=", Moment.BEFORE_CALL),
         ("OpenCode", 1_746_748_799, "OpenCode (in Go, before 9 May 2025)", None, ">=", Moment.NEVER),
         ("OpenCode", 1_746_748_800, "OpenCode (in Go)", 380_000, ">=", Moment.TURN_END),
