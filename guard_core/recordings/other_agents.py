@@ -14,19 +14,20 @@ from typing import Any
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.source import ByteSource, SourceShape
-from guard_core.recordings.reading.sqlite_source import tables
+from guard_core.recordings.reading.sqlite_source import Tables, tables
 
 _LOOKED_AT = 200  # messages of a JSON value in which a kind of block that identifies the agent is looked for
 _DROID_KINDS = frozenset({"session_start", "todo_state", "compaction_state"})
 _IFLOW_SESSION = re.compile(r"session-[0-9a-f]{8}-[0-9a-f]{4}-")  # Claude Code's ids have no word in front
+_KIRO_KINDS = frozenset({"Prompt", "AssistantMessage", "ToolResults"})
 _DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
 
 
 def agent_of(source: ByteSource) -> str:
     """The agent whose session this is, where it is one without a reader; else "". Raises RecordingError where the
     content cannot be looked at."""
-    if "cursorDiskKV" in tables(source):
-        return _of_requests("Cursor")
+    if agent := _of_tables(tables(source)):
+        return agent
     if source.shape is SourceShape.LINES:
         return _first(_LINES, [line.obj for line in source.head_lines()])
     if source.shape is not SourceShape.JSON:
@@ -39,6 +40,11 @@ def agent_of(source: ByteSource) -> str:
         return agent
     messages = fields.items(value, "messages") if isinstance(value, dict) else value
     return _first(_LINES, messages[:_LOOKED_AT] if isinstance(messages, list) and messages else [value])
+
+
+def _of_tables(columns: Tables) -> str:
+    """The agent or the library whose database has these tables."""
+    return next((name for name, known in _TABLES if all(set(own) <= set(columns.get(t, ())) for t, own in known)), "")
 
 
 def _first(agents: dict[str, Callable[[JSON], bool]], records: list[Any]) -> str:
@@ -54,6 +60,34 @@ def _is_droid_line(record: JSON) -> bool:
     blocks = fields.objects(fields.mapping(record, "message").get("content"))
     own = any(fields.text(block, "type") in _DROID_BLOCKS for block in blocks)
     return kind == "message" and own and "sessionId" not in record
+
+
+def _is_printed_by_droid(record: JSON) -> bool:
+    """A call of a tool, or its result, as `droid exec --output-format stream-json` prints them."""
+    kind = fields.text(record, "type")
+    return kind in {"tool_call", "tool_result"} and {"messageId", "toolId"} <= record.keys()
+
+
+def _is_kiro_line(record: JSON) -> bool:
+    """A message of the Kiro CLI (`~/.kiro/sessions/cli/*.jsonl`)."""
+    is_message = fields.text(record, "kind") in _KIRO_KINDS and "message_id" in fields.mapping(record, "data")
+    return is_message and "version" in record
+
+
+def _is_grok_line(record: JSON) -> bool:
+    """An answer in `chat_history.jsonl` of xAI's CLI, with the build of the model that gave it."""
+    return fields.text(record, "type") == "assistant" and {"model_id", "model_fingerprint"} <= record.keys()
+
+
+def _is_codebuddy_line(record: JSON) -> bool:
+    """A result of a tool of CodeBuddy and WorkBuddy, else items of OpenAI's Responses, or what the provider said."""
+    own = fields.text(record, "type") == "function_call_result" or "rawUsage" in fields.mapping(record, "providerData")
+    return own and "sessionId" in record
+
+
+def _is_muse_line(record: JSON) -> bool:
+    """A record of a stream of Meta's coding agent, numbered within it."""
+    return {"stream", "sequence", "record_type", "payload_type"} <= record.keys()
 
 
 def _is_printed_by_qwen(record: JSON) -> bool:
@@ -97,6 +131,13 @@ def _is_vs_code_change(record: JSON) -> bool:
 def _is_vs_code_chat(value: JSON) -> bool:
     """A chat of VS Code, of that folder or exported."""
     return isinstance(value.get("requests"), list) and bool({"creationDate", "requesterUsername"} & value.keys())
+
+
+def _is_kiro_conversation(value: JSON) -> bool:
+    """A conversation of Amazon Q's CLI, now Kiro's, as `/save` writes it (crates/chat-cli/src/cli/chat/
+    conversation.rs of aws/amazon-q-developer-cli)."""
+    own = {"transcript", "valid_history_range", "next_message", "latest_summary"}
+    return isinstance(value.get("history"), list) and "conversation_id" in value and bool(own & value.keys())
 
 
 def _is_amp_thread(value: JSON) -> bool:
@@ -161,7 +202,11 @@ def _of_requests(agent: str) -> str:
 
 _LINES: dict[str, Callable[[JSON], bool]] = {
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
-    "Factory Droid": _is_droid_line,
+    "Factory Droid": lambda record: _is_droid_line(record) or _is_printed_by_droid(record),
+    "Kiro's CLI": _is_kiro_line,
+    "xAI's Grok CLI": _is_grok_line,
+    "CodeBuddy": _is_codebuddy_line,
+    "Muse Code": _is_muse_line,
     "Amp": _is_amp_line,
     _of_requests("Cursor"): _is_cursor_line,
     "Google Antigravity": _is_antigravity_step,
@@ -169,6 +214,7 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
     _of_requests("Copilot Chat in VS Code"): _is_vs_code_change,
 }
 _VALUES: dict[str, Callable[[JSON], bool]] = {
+    "Kiro's or Amazon Q's CLI": _is_kiro_conversation,
     "Amp": _is_amp_thread,
     _of_requests("Copilot Chat in VS Code"): _is_vs_code_chat,
     _of_requests("Open WebUI"): _is_open_webui_chat,
@@ -185,3 +231,14 @@ _VALUES: dict[str, Callable[[JSON], bool]] = {
         _lists_langfuse_traces
     ),
 }
+# Tables by which a database is known, each with columns of it. Amazon Q's and Kiro's are in `data.sqlite3`, those of
+# Cursor's CLI in `store.db`, of LangGraph where its SqliteSaver was told to put them.
+_TABLES: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = (
+    (_of_requests("Cursor"), (("cursorDiskKV", ("key",)),)),
+    (_of_requests("Cursor"), (("blobs", ("id", "data")), ("meta", ("key", "value")))),
+    ("Kiro's or Amazon Q's CLI", (("conversations", ("key", "value")), ("auth_kv", ("key",)))),
+    (
+        "LangGraph (its checkpoints; the values of one of its states can be imported)",
+        (("checkpoints", ("thread_id", "checkpoint_id")), ("writes", ("thread_id", "checkpoint_id"))),
+    ),
+)

@@ -69,6 +69,48 @@ REFUSED = {
     "Zed": json.dumps({"messages": [{"User": {}}], "request_token_usage": {}, "cumulative_token_usage": {}}).encode(),
     "Microsoft's Agent Framework": json.dumps({"type": "session", "service_session_id": None, "state": {}}).encode(),
     "LangGraph": json.dumps([{"values": {"messages": []}, "next": [], "parent_config": None, "tasks": []}]).encode(),
+    "Factory Droid, what a run printed": lines(
+        {"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": ["Execute"]},
+        {"type": "message", "session_id": "s", "role": "user", "text": "List", "id": "m1"},
+        {"type": "tool_call", "session_id": "s", "id": "c", "messageId": "m2", "toolId": "Execute", "parameters": {}},
+        {"type": "tool_result", "session_id": "s", "id": "c", "messageId": "m3", "toolId": "Execute", "value": "a"},
+    ),
+    "Kiro's CLI": lines(
+        {"version": "v1", "kind": "Prompt", "data": {"message_id": "m1", "content": [{"kind": "text", "data": "Hi"}]}},
+        {"version": "v1", "kind": "AssistantMessage", "data": {"message_id": "m2", "content": []}},
+    ),
+    "Kiro's or Amazon Q's CLI": json.dumps(
+        {"conversation_id": "c", "history": [{"user": {}, "assistant": {}}], "transcript": [], "next_message": None}
+    ).encode(),
+    "Kiro's or Amazon Q's CLI, its database": database(
+        {"conversations": [{"key": "/p", "value": "{}"}], "auth_kv": [{"key": "a", "value": "b"}]}
+    ),
+    "xAI's Grok CLI": lines(
+        {"type": "system", "content": "You are a CLI tool."},
+        {"type": "user", "content": [{"type": "text", "text": "Read a"}], "prompt_index": 0},
+        {"type": "assistant", "content": "", "tool_calls": [], "model_id": "grok-4.5", "model_fingerprint": "fp"},
+        {"type": "tool_result", "tool_call_id": "c", "content": "a"},
+    ),
+    "CodeBuddy": lines(
+        {
+            "type": "function_call",
+            "sessionId": "s",
+            "name": "read",
+            "arguments": "{}",
+            "providerData": {"rawUsage": {}},
+        },
+        {"type": "function_call_result", "sessionId": "s", "content": [{"type": "output_text", "text": "a"}]},
+    ),
+    "Muse Code": lines(
+        {"stream": {"kind": "session"}, "sequence": 1, "record_type": "event", "payload_type": "a", "payload": {}}
+    ),
+    "LangGraph, a database of checkpoints": database(
+        {
+            "checkpoints": [{"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "c", "checkpoint": "a"}],
+            "writes": [{"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "c", "value": "a"}],
+        }
+    ),
+    "Cursor, a store of its CLI": database({"blobs": [{"id": "a", "data": "b"}], "meta": [{"key": "0", "value": "c"}]}),
     "Cursor": database({"ItemTable": [{"key": "a", "value": "b"}], "cursorDiskKV": [{"key": "a", "value": "b"}]}),
     "Cursor, a transcript": lines({"role": "user", "message": {"content": [{"type": "text", "text": "Read a"}]}}),
     "Copilot Chat in VS Code": json.dumps({"requesterUsername": "u", "requests": [], "version": 3}).encode(),
