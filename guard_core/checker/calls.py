@@ -45,6 +45,25 @@ def silent_truncation(story: Story, finding: Finding) -> None:
     same("count", finding.count, sum(1 for _ in _falls(story)))
     if before + added - after < max(_falls(story)):
         raise Wrong("another fall is deeper")
+    back = _returns(story, step, before, before + added - after)
+    if (finding.numbers.get("back"), finding.numbers.get("back_step")) != back:
+        raise Wrong(f"the count returned to {back[0]} at step {back[1]}")
+
+
+def _returns(story: Story, step: int, before: int, missing: int) -> tuple[int | None, int | None]:
+    """The count that reaches the one before a fall by a jump, and its step: without the texts that came before it, half
+    of what was missing or more came with it."""
+    alike = [
+        later
+        for later in range(step, len(story.counts))
+        if story.counts[later] is not None and story.places[later] == story.places[step]
+    ]
+    for earlier, later in pairwise(alike):
+        count = story.counts[later] or 0
+        if count >= before and story.session.calls[later].model == story.session.calls[step].model:
+            jump = count - (story.counts[earlier] or 0) - _text_tokens(_since(story, earlier, later))
+            return (count, later) if 2 * jump >= missing else (None, None)
+    return None, None
 
 
 def _falls(story: Story) -> Iterator[int]:

@@ -26,6 +26,7 @@ _MORE = "{compactions:others} more compaction(s)"
 _OF_WINDOW = "window of {window}"
 _OF_STATED_WINDOW = " of {window}. Set the real window"
 _FELL = "fell from {before} to {after} tokens at step {step:place}"
+_RETURNED = "returned to {back} at step {back_step:place}"
 _LOOP = "{length} compactions at consecutive steps {first:place} to {last:place}"
 _LOOP_OF_SEVERAL = "{all} compactions at {length} consecutive steps, steps {first:place} to {last:place}"
 _PACE = (
@@ -171,7 +172,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "{refused} request(s) refused",
         "a prompt of {largest} tokens, more than any here ({peak})",
     ),
-    "silent_truncation": (_FELL, "about {added} were added", "{count:others} more fall(s)"),
+    "silent_truncation": (_FELL, _RETURNED, "about {added} were added", "{count:others} more fall(s)"),
     "usage_in_characters": (
         "Of {compared} recorded count(s) after {least_bytes} bytes of new text or more, {same} grew",
         "The first is step {step:place}",
@@ -346,7 +347,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "sliding_window": ("Sliding window: {changed} call(s) from step {first:place}",),
     "thrash": _PACE,
     "empty_summary": ("the summary at step {step:place} is",),
-    "silent_truncation": (_FELL,),
+    "silent_truncation": (_FELL, _RETURNED),
     "usage_in_characters": ("{same} recorded counts",),
     "usage_repeated": ("{repeated} of {counted} recorded counts",),
     "cached_above": ("{above} of {counted} recorded count(s)",),

@@ -78,6 +78,22 @@ def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     )
 
 
+def returned_at(ledger: Ledger, fall: ShrunkRequest) -> int:
+    """The step at which a count is back that had fallen; -1: none. It is no smaller than before the fall, and at least
+    half of what was missing is more than what was added by then: no agent puts a history together again."""
+    first, last = continued(ledger)
+    recorded, at, lexical = ledger.steps["prompt_tokens"], ledger.steps["at"], ledger.prefix("lexical_tokens")
+    like = np.ones(len(last), dtype=bool)
+    for name in ("epoch", "model"):
+        like &= ledger.steps[name][last] == ledger.steps[name][fall.step]
+    back = np.flatnonzero(like & (last > fall.step) & (recorded[last] >= fall.before))
+    if not len(back):
+        return -1
+    before, step = int(first[back[0]]), int(last[back[0]])
+    more = int(recorded[step] - recorded[before] - (lexical[at[step]] - lexical[at[before]]))
+    return step if 2 * more >= fall.missing else -1
+
+
 def falls_at_other_models(ledger: Ledger) -> Ints:
     """The steps at which another model is asked, or only one of the two is recorded, and the recorded prompt falls as
     far as most compactions take it, though the log grew: it counts otherwise, or the history was cut, which the file

@@ -450,10 +450,10 @@ class Search:
     def _fell_at(self, row: int) -> int:
         """The last silent fall of a recording's prompt since the history was last rewritten, if no message brought the
         words after it; -1: none."""
-        if self.sent.trace is not None or not self.sent.facts.falls or row in self._in_system:
+        if self.sent.trace is not None or not self.sent.facts.lasting_falls or row in self._in_system:
             return -1
         steps = self.sent.ledger.steps
-        step = self.sent.facts.falls[-1].step
+        step = self.sent.facts.lasting_falls[-1].step
         returned = self.places[row] >= steps["at"][step - 1]
         is_open = (
             steps["epoch"][step] == steps["epoch"][-1] and not (returned & (self.places[row] < steps["at"][-1])).any()

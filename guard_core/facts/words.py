@@ -150,10 +150,11 @@ def _removed_unseen(facts: Facts) -> str:
 
 
 def _fallen(facts: Facts) -> str:
-    if not facts.falls:
+    falls = facts.lasting_falls
+    if not falls:
         return ""
-    worst = max(facts.falls, key=lambda fall: fall.missing)
-    more = "" if len(facts.falls) == 1 else f" ({counted(len(facts.falls) - 1, 'more fall')} like it)"
+    worst = max(falls, key=lambda fall: fall.missing)
+    more = "" if len(falls) == 1 else f" ({counted(len(falls) - 1, 'more fall')} like it)"
     epochs = facts.ledger.steps["epoch"]
     until = "from there on" if epochs[worst.step] == epochs[-1] else "from there to the next compaction"
     return (

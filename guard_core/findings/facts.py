@@ -18,7 +18,13 @@ from guard_core.compaction_bases import CompactionBase
 from guard_core.costs import SYSTEM
 from guard_core.counts import CompactionCounts, CountedCompaction, RequestTokens, counted_compactions, requests_of
 from guard_core.estimation.attribution import Attribution, attribute
-from guard_core.estimation.baselines import ShrunkRequest, grown_by_bytes, repeated_counts, silent_truncations
+from guard_core.estimation.baselines import (
+    ShrunkRequest,
+    grown_by_bytes,
+    repeated_counts,
+    returned_at,
+    silent_truncations,
+)
 from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
@@ -261,6 +267,11 @@ class Facts:
     def falls(self) -> tuple[ShrunkRequest, ...]:
         """Where the recorded prompt falls though the log grew and no compaction is recorded."""
         return silent_truncations(self.ledger) if self.ledger.usage_ratio is None else ()
+
+    @cached_property
+    def lasting_falls(self) -> tuple[ShrunkRequest, ...]:
+        """Those after which the count does not return by itself: what it fell by may be gone."""
+        return tuple(fall for fall in self.falls if returned_at(self.ledger, fall) < 0)
 
     @cached_property
     def repeated(self) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 
 from guard_core.costs import event_columns
 from guard_core.defaults import CACHE_LEAST
-from guard_core.estimation.baselines import LEAST_BYTES
+from guard_core.estimation.baselines import LEAST_BYTES, returned_at
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, totals_words
@@ -147,10 +147,17 @@ def silent_truncation(case: Case) -> list[Finding]:
         more += " Perhaps the counts leave out what the provider's cache held."
     sentence = (
         f"The recorded prompt fell from {worst.before:,} to {worst.after:,} tokens at {at_step(worst.step)}, "
-        f"{f'though about {worst.added:,} were added and' if worst.added else 'and'} no compaction is recorded.{blind}"
-        f"{more}"
+        f"{f'though about {worst.added:,} were added and' if worst.added else 'and'} no compaction is recorded."
     )
     numbers = {"step": worst.step, "before": worst.before, "after": worst.after, "added": worst.added}
+    if (back_step := returned_at(case.facts.ledger, worst)) >= 0:
+        back = int(case.facts.ledger.steps["prompt_tokens"][back_step])
+        numbers |= {"back": back, "back_step": back_step}
+        sentence += (
+            f" It returned to {back:,} at {at_step(back_step)}, by far more than was added there: the counts between "
+            "are not of the whole history."
+        )
+    sentence += f"{blind}{more}"
     steps = tuple(fall.step for fall in falls[:LISTED])
     return [Finding("silent_truncation", WARNING, worst.step, sentence, numbers, (), steps, len(falls))]
 

@@ -321,9 +321,12 @@ def _not_kept(case: Case, finding: Finding) -> str:
 
 def _truncated(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
+    then = "and no compaction is recorded there"
+    if "back" in numbers:
+        then = f"but returned to {numbers['back']:,} at {at_step(numbers['back_step'])}: no lasting cut"
     return (
         f"{_head(case)}the recorded prompt fell from {numbers['before']:,} to {numbers['after']:,} tokens at "
-        f"{at_step(finding.step)}, and no compaction is recorded there."
+        f"{at_step(finding.step)}, {then}."
     )
 
 

@@ -913,6 +913,29 @@ def test_a_prompt_that_falls_while_the_log_grows_is_a_silent_truncation():
     assert (finding.numbers["step"], finding.numbers["before"], finding.numbers["after"]) == (2, 20_100, 9_000)
 
 
+def test_a_count_that_returns_by_itself_after_a_fall_was_not_of_the_whole_history():
+    facts, by_kind, said = confirmed(chat(20_000, 20_100, 9_000, 9_100, 21_000, window=100_000))
+    finding = by_kind["silent_truncation"]
+    assert (finding.numbers["back"], finding.numbers["back_step"]) == (21_000, 4)
+    assert finding.sentence.endswith(
+        "no compaction is recorded. It returned to 21,000 at step 5, by far more than was added there: the counts "
+        "between are not of the whole history."
+    )
+    assert said.sentence == (
+        "The recorded prompt fell from 20,100 to 9,000 tokens at step 3, but returned to 21,000 at step 5: "
+        "no lasting cut."
+    )
+    assert facts.lasting_falls == ()
+
+
+@pytest.mark.parametrize("later", [(9_100, 9_200), (12_000, 15_000, 18_000, 21_000)])
+def test_a_count_that_stays_low_or_grows_step_by_step_after_a_fall_has_not_returned(later):
+    facts, by_kind, said = confirmed(chat(20_000, 20_100, 9_000, *later, window=100_000))
+    assert "back" not in by_kind["silent_truncation"].numbers
+    assert said.sentence.endswith("at step 3, and no compaction is recorded there.")
+    assert [fall.step for fall in facts.lasting_falls] == [2]
+
+
 def claude_code(prompts: tuple[int, ...], damaged: int = -1) -> bytes:
     """A transcript with one call of so many prompt tokens behind each line of the user, of which one is cut off."""
     lines = []
