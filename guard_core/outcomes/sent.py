@@ -427,7 +427,7 @@ class FirstKinds:
 
     def __init__(self) -> None:
         self._view: View = ()
-        self._firsts: list[dict[str, int]] = [{}]  # after so many segments
+        self._firsts: dict[str, int] = {}
 
     def first_but(self, kinds: Collection[str], view: View) -> int:
         """The place of the first inserted message of a view that is of none of these kinds; its length where all
@@ -441,14 +441,11 @@ class FirstKinds:
     def _look(self, view: View) -> dict[str, int]:
         """Where a view has its first inserted message of each kind."""
         same = common_length(self._view, view)
-        del self._firsts[same + 1 :]
-        firsts = self._firsts[-1]
+        firsts = {kind: place for kind, place in self._firsts.items() if place < same}
         for place, segment in enumerate(view[same:], same):
-            kind = _kind(segment)
-            if kind and kind not in firsts:
-                firsts = {**firsts, kind: place}
-            self._firsts.append(firsts)
-        self._view = view
+            if not isinstance(segment, Span) and (kind := _kind(segment)) and kind not in firsts:
+                firsts[kind] = place
+        self._view, self._firsts = view, firsts
         return firsts
 
 
