@@ -48,20 +48,20 @@ def entries_of(lines: Iterable[Line]) -> Iterator[Line]:
     held: Line | None = None  # the compaction, whose place is not known yet
     begun = False
     for line in lines:
-        message, made = line.obj, _made(line.obj)
+        message, time = line.obj, _created_at(line.obj)
         if not begun:
             name = fields.text(fields.mapping(message, "metadata"), "conversation_id")
-            yield line._replace(obj={"type": "session", "version": 3, "id": name, "timestamp": made, "cwd": ""})
+            yield line._replace(obj={"type": "session", "version": 3, "id": name, "timestamp": time, "cwd": ""})
             begun = True
-        entry = {"type": "message", "id": message.get("id"), "timestamp": made, "message": message}
+        entry = {"type": "message", "id": message.get("id"), "timestamp": time, "message": message}
         summary = fields.mapping(fields.mapping(message, "metadata"), "compaction")
         if summary:
             stats = {"details": {"stats": summary.get("stats")}, "summary": fields.text(summary, "summary")}
             held = line._replace(obj={**entry, "type": "compaction", **stats})
             continue
         if held is not None and "firstKeptEntryId" not in held.obj:
-            held.obj["firstKeptEntryId"] = message.get("id") if made < _made(held.obj["message"]) else None
-        if held is not None and made >= _made(held.obj["message"]):
+            held.obj["firstKeptEntryId"] = message.get("id") if time < _created_at(held.obj["message"]) else None
+        if held is not None and time >= _created_at(held.obj["message"]):
             yield held
             held = None
         yield line._replace(obj=entry)
@@ -69,7 +69,7 @@ def entries_of(lines: Iterable[Line]) -> Iterator[Line]:
         yield held
 
 
-def _made(message: dict[str, Any]) -> str:
+def _created_at(message: dict[str, Any]) -> str:
     return fields.text(fields.mapping(message, "metadata"), "created_at")
 
 
