@@ -16,7 +16,7 @@ from inspector.models import Session
 from inspector.pages.session.frame import frame
 from inspector.pages.shared.project import project_of
 from inspector.pages.shared.remedies import answer_rows
-from inspector.replays.avoiding import AvoidanceAnswers, answers_of
+from inspector.replays.avoiding import answers_of
 
 
 @require_GET
@@ -25,7 +25,10 @@ def session_avoid(request: HttpRequest, session_id: UUID) -> HttpResponse:
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     answers = answers_of(row)  # before the frame, whose replay may take long, too
     if request.GET.get("format") == "json":
-        return _download(answers)
+        body = msgspec.json.format(msgspec.json.encode(answers))
+        response = HttpResponse(body, content_type="application/json")
+        response["Content-Disposition"] = 'attachment; filename="avoided.json"'
+        return response
     page = frame(request, session_id)
     findings, _ = conclusions(page.analysis.facts)
     context = {
@@ -37,10 +40,3 @@ def session_avoid(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "json": page.paths["avoid"] + "?format=json",
     }
     return render(request, "inspector/avoid/index.html", context)
-
-
-def _download(answers: AvoidanceAnswers) -> HttpResponse:
-    body = msgspec.json.format(msgspec.json.encode(answers))
-    response = HttpResponse(body, content_type="application/json")
-    response["Content-Disposition"] = 'attachment; filename="avoided.json"'
-    return response

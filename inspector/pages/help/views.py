@@ -88,10 +88,13 @@ def go(request: HttpRequest) -> HttpResponse:
     session `?s=`."""
     words = parameters.text(request.GET.get("q", ""))
     session = _session(request)
+    pages = PAGES + (WATCHING if is_offered() else ()) + (TEAM_PAGES if settings.TEAM else ())
+    allowed = tuple(page for page in pages if allows(request, page[1], "GET"))
+    titled = Session.objects.of(project_of(request)).filter(deleted=None, title__icontains=words).order_by("-created")
     groups = [
         ("This session", _steps(session, words) + _named(SESSION_PAGES, words, session) if session else []),
-        ("Pages", _named(_pages(request), words)),
-        ("Sessions", _sessions(request, words)),
+        ("Pages", _named(allowed, words)),
+        ("Sessions", [(visible(row.title) or "untitled", row.get_absolute_url()) for row in titled[:EACH]]),
         ("Policies", _policies(words)),
     ]
     context: dict[str, Any] = {
@@ -102,13 +105,8 @@ def go(request: HttpRequest) -> HttpResponse:
     return render_part(request, "places", "inspector/help/_places.html", "inspector/help/go.html", context)
 
 
-def _pages(request: HttpRequest) -> tuple[tuple[str, str], ...]:
-    """The pages of this server that whoever asks may see."""
-    pages = PAGES + (WATCHING if is_offered() else ()) + (TEAM_PAGES if settings.TEAM else ())
-    return tuple(page for page in pages if allows(request, page[1], "GET"))
-
-
 def _session(request: HttpRequest) -> Session | None:
+    """The session `?s=`; None where the page that asks is not of one."""
     try:
         pk = UUID(request.GET.get("s", ""))
     except ValueError:
@@ -128,11 +126,6 @@ def _steps(session: Session, words: str) -> list[tuple[str, str]]:
 def _named(pages: tuple[tuple[str, str], ...], words: str, session: Session | None = None) -> list[tuple[str, str]]:
     place = [session.pk] if session else []
     return [(label, reverse(name, args=place)) for label, name in pages if words.lower() in label.lower()]
-
-
-def _sessions(request: HttpRequest, words: str) -> list[tuple[str, str]]:
-    rows = Session.objects.of(project_of(request)).filter(deleted=None, title__icontains=words).order_by("-created")
-    return [(visible(row.title) or "untitled", row.get_absolute_url()) for row in rows[:EACH]]
 
 
 def _policies(words: str) -> list[tuple[str, str]]:

@@ -17,11 +17,12 @@ def row(session: Session, report: ImportReport) -> dict[str, Any]:
     """One session as the page and its script show it; texts are shown, numbers sort. The peak is the
     list's: the largest request in prompt tokens, recorded or modelled."""
     started, key = session.started_at, str(session.pk)
+    standing = LONGER if key in report.extended else "" if key in report.known else NEW
     return {
         "id": key,
         "url": session.get_absolute_url(),
         "title": in_order(session.title),
-        "standing": _status(key, report),
+        "standing": standing if report.known else "",
         "model": session.model or DASH,
         "started": f"{started:%Y-%m-%d %H:%M}" if started else DASH,
         "messages": session.events,
@@ -44,9 +45,3 @@ def known_words(report: ImportReport) -> str:
         return f"{here} and {'is' if known == 1 else 'are'} unchanged"
     same = known - extended
     return f"{here}: {extended:,} {'has' if extended == 1 else 'have'} new messages, {same:,} unchanged"
-
-
-def _status(key: str, report: ImportReport) -> str:
-    if not report.known:
-        return ""
-    return LONGER if key in report.extended else "" if key in report.known else NEW

@@ -28,7 +28,10 @@ def context_of(job: Import) -> dict[str, Any]:
     they are read, the page asks every second: of 20,000 files only those that it names are read whole."""
     report = report_of(job)
     members = report.members if report else ()
-    reached = _reached(job, [member.job for member in members if member.job])
+    # How far the imports of the files are: most are those of the archive, the others were there before it.
+    reached = _read(_mine(job).filter(archive=job))
+    keys = [member.job for member in members if member.job and member.job not in reached]
+    reached |= _read(_mine(job).filter(pk__in=keys))
     skipped: defaultdict[str, list[str]] = defaultdict(list)
     wrong = []
     for member in members:
@@ -54,12 +57,6 @@ def context_of(job: Import) -> dict[str, Any]:
         ],
         "wrong_count": len(wrong),
     }
-
-
-def _reached(job: Import, keys: list[str]) -> dict[str, _Reached]:
-    """How far the imports with these keys are. Most are those of the archive; the others were there before it."""
-    reached = _read(_mine(job).filter(archive=job))
-    return reached | _read(_mine(job).filter(pk__in=[key for key in keys if key not in reached]))
 
 
 def _read(imports: QuerySet[Import]) -> dict[str, _Reached]:

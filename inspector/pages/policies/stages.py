@@ -79,6 +79,7 @@ def _log(trace: Trace, at: int) -> dict[str, Any]:
 
 
 def _look(policy: Policy) -> dict[str, Any]:
+    """The second stage: the moments of a turn at which the policy looks at its count."""
     if not policy.moments:
         return _stage(POLICY, "Check", DASH, "The policy never compacts.", off=True)
     moments = looks(policy)

@@ -62,6 +62,10 @@ def row(one: GrowingSession, now: datetime) -> RunningAgent:
     count = stream.prompt_tokens if stream else outlook.prompt_tokens
     fill = -1.0 if count is None or window <= 0 else count / window
     threshold = session.threshold if session.threshold_source == "rule" else 0
+    left = DASH
+    if count is not None and threshold:
+        left = tokens(threshold - count) if count < threshold else "reached"
+    seconds = max(0, int((now - one.heard).total_seconds()))  # of clocks that differ, just now
     return RunningAgent(
         title=in_order(session.title),
         url=session.get_absolute_url(),
@@ -72,12 +76,12 @@ def row(one: GrowingSession, now: datetime) -> RunningAgent:
         width=f"{min(100.0, max(0.0, 100 * fill)):.1f}",
         level="over" if fill > 1 else "near" if fill >= NEAR_MISS_SHARE else "fine",
         prompt=DASH if count is None else f"{tokens(count)} of {tokens(window)}",
-        left=_left(count, threshold),
+        left=left,
         calls_left=outlook.left.words if outlook.left else "",
         steps=session.calls,
         compactions=session.compactions,
         heard=one.heard,
-        ago=_ago((now - one.heard).total_seconds()),
+        ago=f"{seconds} s ago" if seconds < MINUTE else f"{seconds // MINUTE} min ago",
         trouble=stream.trouble if stream else "",
         alerts=[_mark(session, alert) for alert in outlook.alerts[:SHOWN_ALERTS]],
     )
@@ -93,15 +97,3 @@ def _mark(session: Session, alert: Alert) -> RunningMark:
         url=f"{reverse('session_steps', args=[session.pk])}?at={step}",
         level="error" if alert.finding.severity == ERROR else "warn",
     )
-
-
-def _left(count: int | None, threshold: int) -> str:
-    if count is None or not threshold:
-        return DASH
-    return tokens(threshold - count) if count < threshold else "reached"
-
-
-def _ago(seconds: float) -> str:
-    """A time of some minutes; of clocks that differ, what was just now."""
-    whole = max(0, int(seconds))
-    return f"{whole} s ago" if whole < MINUTE else f"{whole // MINUTE} min ago"

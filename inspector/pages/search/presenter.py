@@ -48,11 +48,14 @@ def hits(session: Session, places: list[TextPlace], query: Query) -> list[dict[s
     for place in places:
         content = stored[place.payload_id]
         step, message = None if at is None else _step(at, place.seq), message_number(place.seq)
+        url = session.get_absolute_url()
+        if step is not None:  # on whose page the matches stay marked
+            url = f"{steps}?{urlencode({'at': step_number(step), 'search': query.text})}"
         rows.append(
             {
                 "step": None if step is None else f"{step_number(step):,}",
                 "message": f"{message:,}",
-                "url": session.get_absolute_url() if step is None else steps + _marked(query, step) + f"#m{message}",
+                "url": url if step is None else f"{url}#m{message}",
                 "who": role_of(content),
                 "pieces": [(visible(piece.text), piece.hit) for piece in snippet(text_of(content.parts), query)],
             }
@@ -103,11 +106,6 @@ def marks(page: Frame, query: Query) -> dict[str, Any]:
         "marked_urls": {"steps": page.paths["steps"] + "?" + urlencode({"search": query.text})},
         "matched": len(matched),
     }
-
-
-def _marked(query: Query, step: int) -> str:
-    """The query string of a step, on whose page the matches stay marked."""
-    return "?" + urlencode({"at": step_number(step), "search": query.text})
 
 
 def _step(at: np.ndarray, seq: int) -> int | None:

@@ -177,9 +177,13 @@ def _form(given: QueryDict, errors: dict[str, str], keeps_axes: bool) -> dict[st
 def _options(kind: PolicyKind, typed: Mapping[str, str], chosen: set[str]) -> list[tuple[str, str]]:
     """What an axis may vary: what has an effect in the profile, and what is chosen already, which is then refused."""
     unused = () if "profile" in chosen else kind.unused(typed["profile"])
-    settings = [item for item in kind.settings if item not in unused or {item.name, item.key} & chosen]
+    settings = [
+        (item.name, f"{item.label} (needs {kind.setting(item.needs).label.lower()})" if item.needs else item.label)
+        for item in kind.settings
+        if item not in unused or {item.name, item.key} & chosen
+    ]
     places = {name: label for name, label in PLACES.items() if name != "profile" or kind.profiles or name in chosen}
-    return [*((item.name, _option(kind, item)) for item in settings), *places.items()]
+    return [*settings, *places.items()]
 
 
 def _note(kind: PolicyKind, item: Setting, profile: str) -> str:
@@ -187,10 +191,6 @@ def _note(kind: PolicyKind, item: Setting, profile: str) -> str:
     if item in kind.unused(profile):
         return f"no effect in profile {profile or kind.default_profile}"
     return f"no effect while {kind.setting(item.needs).name} is off" if item.needs else ""
-
-
-def _option(kind: PolicyKind, item: Setting) -> str:
-    return f"{item.label} (needs {kind.setting(item.needs).label.lower()})" if item.needs else item.label
 
 
 @require_GET
@@ -211,6 +211,9 @@ def _answer(request: HttpRequest, row: Sweep, answer: runs.EndedSweep) -> dict[s
     known, measure = {item.name: item for item in presenter.measures_of(answer)}, _measure(request, answer)
     heat = presenter.heat(answer, measure)
     address = reverse("sweep", args=[row.pk])
+    keys = [key for key, _ in answer.sessions[: presenter.SHOWN_SESSIONS]]
+    rows = Session.objects.of(project_of(request)).filter(pk__in=keys, deleted=None)
+    abouts = {str(session.pk): about(session) for session in rows}  # what distinguishes those that have one title
     return {
         "recommendation": presenter.recommendation(answer),
         "measure": measure,
@@ -222,15 +225,8 @@ def _answer(request: HttpRequest, row: Sweep, answer: runs.EndedSweep) -> dict[s
         "heat_rows": presenter.rows(heat),
         "overflowing": any(any(line) for line in heat.over),
         "trade_offs": presenter.trade_offs(answer),
-        "sessions": presenter.sessions(answer, _abouts(project_of(request), answer)),
+        "sessions": presenter.sessions(answer, abouts),
     }
-
-
-def _abouts(project: Project, answer: runs.EndedSweep) -> dict[str, str]:
-    """What distinguishes the sessions of a sweep that have one title, by key, as far as they are still there."""
-    keys = [key for key, _ in answer.sessions[: presenter.SHOWN_SESSIONS]]
-    rows = Session.objects.of(project).filter(pk__in=keys, deleted=None)
-    return {str(row.pk): about(row) for row in rows}
 
 
 def _measure(request: HttpRequest, answer: runs.EndedSweep) -> Measure:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from inspector.accounts import audit, invitations, keys, memberships
 from inspector.ingest.uploads import used_bytes
-from inspector.models import AccountRole, ApiKey, Invitation, Membership, Project
+from inspector.models import AccountRole, ApiKey, Invitation, Membership
 from inspector.pages.errors.views import plain
 from inspector.pages.shared.project import project_of
 from inspector.storage import retention
@@ -34,6 +34,8 @@ def team(request: HttpRequest) -> HttpResponse:
 def _team(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
     project, now = project_of(request), timezone.now()
     invited = Invitation.objects.of(project).filter(used=None, revoked=None, expires__gt=now)
+    sizes = {"keep": project.keep_bytes, "quota": project.quota_bytes}
+    megabytes = {name: size // MEGABYTE if size else "" for name, size in sizes.items()}
     context = {
         "members": Membership.objects.of(project).select_related("account").order_by("account__name")[:SHOWN],
         "invitations": invited.order_by("-created")[:SHOWN],
@@ -42,7 +44,7 @@ def _team(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
         ],
         "roles": AccountRole.values,
         "scopes": ApiKey.Scope.values,
-        "typed": _typed(project),
+        "typed": {"days": project.keep_days or "", **megabytes},
         "used": used_bytes(project),
         **more,
     }
@@ -136,11 +138,6 @@ def _amount(text: str) -> int | None:
 def _bytes(text: str) -> int | None:
     megabytes = _amount(text)
     return None if megabytes is None else megabytes * MEGABYTE
-
-
-def _typed(project: Project) -> dict[str, object]:
-    sizes = {"keep": project.keep_bytes, "quota": project.quota_bytes}
-    return {"days": project.keep_days or "", **{name: size // MEGABYTE if size else "" for name, size in sizes.items()}}
 
 
 @require_GET

@@ -109,6 +109,7 @@ def _outcomes(request: HttpRequest, *, strict: bool, window: int | None) -> tupl
 
 
 def _import_of(project: Project, item: UploadItem, *, strict: bool, window: int | None) -> Import:
+    """The import of one file, with its place where it lay in a dropped folder."""
     received = _received(item)
     if item.folder:
         return placed(add(project, received, strict=strict, window=window), item.folder)

@@ -120,8 +120,8 @@ def _page(request: HttpRequest, more: dict[str, Any] | None = None, status: int 
 
 def _hook(row: Webhook) -> Hook:
     kinds = ", ".join(map(kind_name, row.kinds.split()))
-    return Hook(row, kinds, [_message(item) for item in last(row, SHOWN_MESSAGES)])
-
-
-def _message(row: Delivery) -> DeliveryRow:
-    return DeliveryRow(row, "test" if row.kind == TEST else kind_name(row.kind), *STATES[Delivery.State(row.state)])
+    messages = [
+        DeliveryRow(item, "test" if item.kind == TEST else kind_name(item.kind), *STATES[Delivery.State(item.state)])
+        for item in last(row, SHOWN_MESSAGES)
+    ]
+    return Hook(row, kinds, messages)

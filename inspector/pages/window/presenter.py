@@ -16,8 +16,9 @@ PLACEHOLDER = "200k"
 
 def question(row: Session, judged: WindowJudgement, scope: str) -> dict[str, Any]:
     """What is wrong with the window, and whose window is asked for: "model" or "session"; empty where all is well."""
+    why = "" if judged.note == UNKNOWN else f" ({judged.note})"
     words = {
-        Status.ASSUMED: _assumed(judged),
+        Status.ASSUMED: f"Window unknown, {judged.value:,} tokens assumed{why}.",
         Status.DOUBTED: f"Window doubtful: {judged.note}.",
         Status.CONTRADICTED: f"Window too small: {judged.note}.",
     }.get(judged.status)
@@ -26,11 +27,6 @@ def question(row: Session, judged: WindowJudgement, scope: str) -> dict[str, Any
     of_all = scope == "model"
     label = f"Set it for all sessions of {row.model}" if of_all else "Set it for this session"
     return {"words": words, "label": label, "scope": scope, "placeholder": PLACEHOLDER}
-
-
-def _assumed(judged: WindowJudgement) -> str:
-    why = "" if judged.note == UNKNOWN else f" ({judged.note})"
-    return f"Window unknown, {judged.value:,} tokens assumed{why}."
 
 
 def answered(row: Session, sharing: int, before: str) -> dict[str, Any]:
