@@ -91,9 +91,10 @@ def unpacked(
             if stat.S_ISLNK(entry.mode):
                 files.append(UnpackedFile(path, None, LINK))
                 continue
-            file = _received(total.counted(entries.blocks(entry.name)), path, folder)
-            if file is not None:
-                files.append(_unless_nested(path, file))
+            blocks = total.counted(entries.blocks(entry.name))
+            first = next((block for block in blocks if block), None)
+            if first is not None:  # else the file is empty
+                files.append(_unless_nested(path, receive(chain([first], blocks), path, folder)))
             packed += entry.packed
             reading(packed, size)
     if not files:
@@ -156,12 +157,6 @@ def _path(entry: ZipEntry) -> str:
 
 def _is_of_macos(path: str) -> bool:
     return path.startswith("__MACOSX/")
-
-
-def _received(blocks: Iterator[bytes], path: str, folder: Path) -> Received | None:
-    """An entry as a file in a folder; None for an empty one."""
-    first = next((block for block in blocks if block), None)
-    return None if first is None else receive(chain([first], blocks), path, folder)
 
 
 def _unless_nested(path: str, received: Received) -> UnpackedFile:

@@ -222,6 +222,7 @@ class _Intake:
         return self._done
 
     def _add(self, writer: TextWriter, message: EventBatch) -> None:
+        """Write a batch, or those that are let go: while a session may be unchanged, its batches are held back."""
         for batch in [message] if self._reading is None else self._reading.hold(message):
             self._write(writer, batch)
 

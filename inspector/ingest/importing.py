@@ -228,6 +228,7 @@ def _leaves_nothing(recording: Recording | None) -> bool:
 
 
 def _do(job: Import, watch: ImportWatch) -> None:
+    """What `run_import` surrounds with the answers to everything that may go wrong."""
     return _take_apart(job, watch) if job.unpacks else _read_and_store(job, watch)
 
 

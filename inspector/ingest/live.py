@@ -119,7 +119,9 @@ def apply(
         queue.enqueue(KIND, str(stream.pk))
         return None
     else:
-        whole = _counted(stream)
+        session = session_of_entries(_entries(stream, 0))
+        tools = ToolCount(session.events).counts
+        whole = counted(session, Ledger.of(session), stream.recording, lambda: session.events, tools)
         with in_turn():
             if is_mine := _is_mine(stream):
                 row = _store(stream, session_of(stream), whole)
@@ -251,12 +253,6 @@ def _tried(
 def _entries(stream: Stream, start: int) -> list[NativeLine]:
     """What the lines from `start` on hold."""
     return [entry_of(msgspec.json.decode(line)) for line in lines_of(stream, start)]
-
-
-def _counted(stream: Stream) -> CountedSession:
-    value = session_of_entries(_entries(stream, 0))
-    tools = ToolCount(value.events).counts
-    return counted(value, Ledger.of(value), stream.recording, lambda: value.events, tools)
 
 
 def _store(stream: Stream, row: Session | None, whole: CountedSession) -> Session:

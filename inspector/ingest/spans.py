@@ -150,7 +150,9 @@ def run(batch_id: str) -> None:
     if first is None:
         return
     rows = SpanBatch.objects.of(first.project).filter(source=first.source)
-    if (deleted := rows.filter(_was_deleted())).exists():  # asked first: to update nothing, too, waits for its turn
+    sessions = Session.unscoped.filter(recording=OuterRef("recording"), ordinal__gte=0)
+    were_deleted = Q(Exists(sessions.exclude(deleted=None))) & ~Q(Exists(sessions.filter(deleted=None)))
+    if (deleted := rows.filter(were_deleted)).exists():  # asked first: to update nothing, too, waits for its turn
         _forget(deleted)
     if not rows.filter(taken=False).exists():
         return
@@ -226,7 +228,9 @@ def _queue(rows: QuerySet[SpanBatch]) -> None:
     """Queue the job of a program with these rows, where one is about a language model and no job waits. The more there
     is to be read, the later."""
     first = rows.filter(has_calls=True).select_related("recording").defer("body").first()
-    if first is None or _waits(first):
+    if first is None:
+        return
+    if queue.entries(KIND).filter(args_kwargs__args__0=str(first.pk), status="READY").exists():
         return
     read = first.recording.size if first.recording else 0
     queue.enqueue(KIND, str(first.pk), run_after=timezone.now() + LATER * (1 + read / READ_AGAIN))
@@ -235,12 +239,6 @@ def _queue(rows: QuerySet[SpanBatch]) -> None:
 def _is_recorded() -> Exists:
     """Was the recording that has the spans read to its end: it holds them now."""
     return Exists(Import.unscoped.filter(recording=OuterRef("recording"), state=Import.State.DONE))
-
-
-def _was_deleted() -> Q:
-    """Were all sessions deleted that the spans are in."""
-    sessions = Session.unscoped.filter(recording=OuterRef("recording"), ordinal__gte=0)
-    return Q(Exists(sessions.exclude(deleted=None))) & ~Q(Exists(sessions.filter(deleted=None)))
 
 
 def _resources(request: dict[str, Any], keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
@@ -408,15 +406,11 @@ def _only(batch: SpanBatch, spans: frozenset[str]) -> SpanBatch:
     whole = _Group.of_events(batch)
     if others := whole.spans - spans:
         _add_new(batch.project, [_row(batch.project, batch.source, whole.only(others))])
-        _fill(batch, whole.only(spans))
+        group = whole.only(spans)
+        batch.digest, batch.body, batch.size = group.digest, group.body, group.size
+        rows = SpanBatch.objects.of(batch.project_id)
+        rows.filter(pk=batch.pk).update(digest=group.digest, body=group.body, size=group.size)
     return batch
-
-
-def _fill(batch: SpanBatch, group: _Group) -> None:
-    """Have a row hold other events than before."""
-    batch.digest, batch.body, batch.size = group.digest, group.body, group.size
-    rows = SpanBatch.objects.of(batch.project_id)
-    rows.filter(pk=batch.pk).update(digest=group.digest, body=group.body, size=group.size)
 
 
 def _spans_of_events(body: bytes) -> frozenset[str]:
@@ -541,8 +535,3 @@ def _trace_key(trace: str) -> str:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
-
-
-def _waits(first: SpanBatch) -> bool:
-    """Is the job of a program in the queue, not begun."""
-    return bool(queue.entries(KIND).filter(args_kwargs__args__0=str(first.pk), status="READY").exists())

@@ -26,18 +26,14 @@ from inspector.models import Import
 def own_folder(job: Import, lease: str) -> Iterator[Path]:
     """A folder for what is unpacked, gone afterwards; with it goes what a worker that died left of this import."""
     incoming = Path(settings.INCOMING_DIR)
-    _remove(job)
+    for left in incoming.glob(f"{_beginning(job)}*"):
+        shutil.rmtree(left, ignore_errors=True)
     folder = incoming / f"{_beginning(job)}{lease}"
     folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove(job: Import) -> None:
-    for left in Path(settings.INCOMING_DIR).glob(f"{_beginning(job)}*"):
-        shutil.rmtree(left, ignore_errors=True)
 
 
 def _beginning(job: Import) -> str:

@@ -202,6 +202,7 @@ def _bytes_of(recordings: QuerySet[Recording]) -> int:
 
 
 def _known(project: Project, sha256: str, wal: str) -> Recording | None:
+    """The stored recording with these bytes and this log; bytes without a log are those of any recording with one."""
     same = Recording.objects.of(project).select_for_update().filter(sha256=sha256).order_by("created")
     exact = same.filter(wal_sha256=wal).first()
     return exact if wal or exact else same.first()

@@ -95,6 +95,7 @@ def _started(options: ReadingOptions, folder: str) -> Iterator[Queue[ReaderMessa
 
 
 def _next(messages: Queue[ReaderMessage | None], idle: Callable[[], object], wait: float) -> ReaderMessage | None:
+    """The next message, with a call of `idle` each `wait` seconds before it comes; None at the end."""
     while True:
         try:
             return messages.get(timeout=wait)
