@@ -37,7 +37,8 @@ class BodyLimit:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         limit, setting = await self._limit(scope)
-        if not _length_allowed(scope, limit):
+        stated = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not (stated.isdigit() and int(stated[:20]) <= limit and len(stated) <= 20):
             await _refuse(send, limit, setting)
             return
         started = False
@@ -68,13 +69,6 @@ class BodyLimit:
         if self.may_send is not None and not await self.may_send(scope):
             return self.other, "MAX_BODY_BYTES"
         return (self.upload + ENVELOPE_BYTES, "MAX_UPLOAD_BYTES") if is_upload else (self.batch, "MAX_BATCH_BYTES")
-
-
-def _length_allowed(scope: Message, limit: int) -> bool:
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return value.isdigit() and int(value[:20]) <= limit and len(value) <= 20
-    return True
 
 
 def _counted(receive: Receive, limit: int) -> Receive:

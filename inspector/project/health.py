@@ -100,6 +100,7 @@ def disk() -> str:
 
 
 def _database() -> str:
+    """Why the database does not work. A lock counts once it is held for long: writers hold it for moments."""
     trouble = _database_now()
     if trouble != _LOCKED:
         _lock.free()
@@ -140,6 +141,7 @@ def _take_the_lock() -> None:
 
 
 def _read_only_postgres() -> bool:
+    """Does the server refuse writes, as a standby or by its settings; it answers every question all the same."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'")
         return bool(cursor.fetchone()[0])

@@ -63,6 +63,7 @@ class RequestHeaders:
         return None
 
     async def _later(self, request: HttpRequest) -> HttpResponse:
+        """The same where the views are awaited; `__call__` serves plain ones, too, so it is no coroutine."""
         begin = perf_counter()
         return counted(request, begin, dressed(request, loaded_anew(request, await self.get_response(request))))
 

@@ -35,6 +35,7 @@ class Proxies:
             await self._app(scope, receive, send)
 
     def _is_ours(self, client: tuple[str, int] | None) -> bool:
+        """Is a client in one of the networks of our proxies; one without an address is not."""
         try:
             address = ipaddress.ip_address(client[0] if client else "")
         except ValueError:

@@ -60,7 +60,9 @@ def trouble_of(error: BaseException | None) -> Trouble | None:
     if isinstance(error, OSError):
         return _of_system(error)
     if isinstance(error, DatabaseError | InterfaceError | sqlite3.Error):
-        return _of_postgres(error) or _of_sqlite(str(error))
+        words = str(error).lower()
+        sqlite = next((trouble for begin, trouble in _SQLITE_WORDS.items() if words.startswith(begin)), None)
+        return _of_postgres(error) or sqlite
     return None
 
 
@@ -89,7 +91,3 @@ _SQLITE_WORDS = {
     "unable to open database file": NO_DATABASE,
     "disk i/o error": NO_DATABASE,
 }
-
-
-def _of_sqlite(words: str) -> Trouble | None:
-    return next((trouble for begin, trouble in _SQLITE_WORDS.items() if words.lower().startswith(begin)), None)
