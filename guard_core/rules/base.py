@@ -216,7 +216,8 @@ class Agent:
     `uses_stated_window`: the window in its file is its own, which it uses whatever its model accepts. `answers` is the
     setting of the most tokens that it allows an answer, "" where its rule has none. `failing` is as in `OwnRule`.
     `scoped` is the counter that a setting makes of another one. `turn_ends` are thresholds that it may have besides at
-    the ends of turns: first, without a change, that of a setting that was typed.
+    the ends of turns: first, without a change, that of a setting that was typed. `within_turns` says what else than its
+    rule makes an agent compact within a turn that looks at the ends of turns alone.
     """
 
     format: str
@@ -245,6 +246,7 @@ class Agent:
     learns: Callable[[Session, Ledger], Iterable[tuple[int, Sourced]]] | None = None
     keeps: Callable[[Stretch, OwnRule], Keeps | None] | None = None
     turn_ends: Callable[[Stretch, Typed], Iterable[Hypothesis]] | None = None
+    within_turns: str = "after a refused request, or because a person asked for it"
     scoped: Callable[[RuleCounter, Stretch, Typed], RuleCounter] = lambda counter, _, __: counter
 
     def compared(self, stretch: Stretch, typed: Typed) -> RuleCounter:

@@ -2,8 +2,9 @@
 
 Measured by running 2026.9.6 with windows of 64,000 and 200,000 tokens. The reserve is the larger of `reserveTokens` and
 `reserveTokensFloor`, at most a quarter of the window. Before a turn the user's message counts, too: ceil(characters /
-4); at the end of a turn the last answer's total alone has to be above the threshold. Neither looks within a turn. The
-window of a database is the one that OpenClaw computes with; older files of lines name none.
+4); at the end of a turn the last answer's total alone has to be above the threshold. Neither looks within a turn, where
+an estimate of the next request may compact (2026.4.22, run with 64,000 tokens: at 38,633 to 40,292), which is not known
+here. The window of a database is the one that OpenClaw computes with; older files of lines name none.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from guard_core.costs import MODEL
+from guard_core.costs import HAS_RESULT, MODEL
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.openclaw import RESERVE_FLOOR, reserve_of
 from guard_core.policies.pi import RESERVE, message_tokens
@@ -61,11 +62,14 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
 
 
 def counts(session: Session, ledger: Ledger, checks: Checks, _: Stretch) -> Ints:
-    """The count of each check. A compaction before a turn stands before the user's message, which counted."""
-    totals, last = counts_at(session, ledger, checks, COUNTER), len(session.events)
-    tokens = np.where(ledger.events["flags"] & MODEL, 0, message_tokens(ledger))
-    following = np.where((checks.place >= 0) & (checks.stop < last), np.append(tokens, 0)[checks.stop], 0)
-    return np.asarray(np.where(totals == UNKNOWN, UNKNOWN, totals + following))
+    """The count of each check. A compaction before a turn stands before the user's message, which counted. Behind the
+    results of tools it was an estimate that compacted, also where the message is sent once more after it."""
+    totals, flags = counts_at(session, ledger, checks, COUNTER), np.append(ledger.events["flags"], 0)
+    tokens = np.append(message_tokens(ledger), 0)
+    compacted = checks.place >= 0
+    following = np.where(compacted & ((flags[checks.stop] & MODEL) == 0), tokens[checks.stop], 0)
+    is_estimated = compacted & ((flags[checks.stop - 1] & HAS_RESULT) > 0)
+    return np.asarray(np.where((totals == UNKNOWN) | is_estimated, UNKNOWN, totals + following))
 
 
 AGENT = Agent(
@@ -75,7 +79,9 @@ AGENT = Agent(
     variants=variants,
     counter=lambda _: COUNTER,
     series=counts,
+    uncounted="its estimate of the next request, by which it compacts within a turn, is not in the file",
     uses_stated_window=True,
+    within_turns="by an estimate of the next request, after a refused one, or because a person asked for it",
     failing="one that failed would not be in the file",  # 2026.9.6, run in its mode "safeguard"
     keeps=lambda _, __: KEEPS,
     names={

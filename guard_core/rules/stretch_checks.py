@@ -193,10 +193,8 @@ class StretchChecks:
         if (why := self._why_elsewhere(row)) and not self.fires(row):
             return why
         if at_turn_end(self.rule) and not self.checks.between[row]:
-            return (
-                "within a turn, where the rule is not checked: after a refused request, or because a "
-                "person asked for it"
-            )
+            others = "" if self.agent is None else f": {self.agent.within_turns}"
+            return f"within a turn, where the rule is not checked{others}"
         return ""
 
     def trigger(self, row: int) -> str:

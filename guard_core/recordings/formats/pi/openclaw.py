@@ -2,10 +2,11 @@
 
 The table `transcript_events` has an entry a row, some behind zstd; `session_nodes` says of each session which window
 was resolved for its model (`contextTokens`). Entries that only OpenClaw writes name it (`__openclaw`, or a `customType`
-that begins with its name). One of them, `openclaw.cache-ttl`, lists the results of tools as they are sent from then on:
-those with `texts` are sent cut. What it puts into a request itself is not in the database: the time before each message
-of the user, and a last message of the user with what runs in the background.
-Source: OpenClaw 2026.9.6, run.
+that begins with its name); files of lines show it by a `model-snapshot`. One of its entries, `openclaw.cache-ttl`,
+lists the results of tools as they are sent from then on: those with `texts` are sent cut. What it puts into a request
+itself is not in the database: the time before each message of the user, and a last message of the user with what runs
+in the background.
+Source: OpenClaw 2026.4.22 and 2026.9.6, run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ WINDOW_NOTE = "contextTokens of the session"
 EVENTS, NODES = "transcript_events", "session_nodes"
 _OWN = "openclaw."  # how kinds of its own entries begin
 _SENT_RESULTS = "openclaw.cache-ttl"
+_SNAPSHOT = "model-snapshot"
 _PUNCTUATION = re.compile(r"[^0-9A-Za-z]+")  # which it takes out of ids of calls before some providers
 
 
@@ -36,7 +38,8 @@ class StoredSession(NamedTuple):
 def is_its(entry: dict[str, Any]) -> bool:
     """Did OpenClaw write an entry."""
     marked = "__openclaw" in entry or "__openclaw" in fields.mapping(entry, "message")
-    return marked or fields.text(entry, "customType").startswith(_OWN)
+    kind = fields.text(entry, "customType")
+    return marked or kind.startswith(_OWN) or kind == _SNAPSHOT
 
 
 def is_database(source: ByteSource) -> bool:

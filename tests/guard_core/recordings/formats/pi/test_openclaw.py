@@ -123,6 +123,31 @@ def test_its_own_rule_counts_the_message_before_which_it_compacts(database, wind
     assert verdicts == ["other threshold", "agrees"]
 
 
+def test_what_compacts_within_a_turn_is_not_compared():
+    first, second = turns(1_000)[:3], turns(1_000)[4]
+    within = {**second, "parentId": "e2"}
+    entries = [*first, within, entry("e3", "k1", message=assistant("Done", 500))]
+    (judged,) = explain(read_as(FORMAT, lines(HEADER, *entries)).sessions[0], typed={"window": "200000"}).compactions
+    assert judged.verdict.value == "not modelled"
+    assert judged.reason.endswith(
+        "by an estimate of the next request, after a refused one, or because a person asked for it"
+    )
+
+
+def test_behind_results_its_estimate_compacted_though_the_message_is_sent_once_more():
+    entries = [*turns(1_000)[:3], {**turns(1_000)[4], "parentId": "e2"}, *turns(1_000)[5:]]
+    explained = explain(read_as(FORMAT, lines(HEADER, *entries)).sessions[0], typed={"window": "200000"})
+    (judged,) = explained.compactions
+    assert (judged.decision_tokens, judged.verdict.value) == (None, "not modelled")
+    assert judged.reason == "its estimate of the next request, by which it compacts within a turn, is not in the file"
+
+
+def test_lines_are_openclaws_where_it_noted_the_model():
+    noted = entry("m1", None, "custom", customType="model-snapshot", data={"modelId": "m"})
+    entries = [noted, entry("e0", "m1", message=user("Hi")), entry("e1", "e0", message=assistant("Hello"))]
+    assert read_as(FORMAT, lines(HEADER, *entries)).sessions[0].agent == "OpenClaw"
+
+
 def test_lines_that_openclaw_marked_are_its_own_and_others_are_pis():
     assert read_as(FORMAT, lines(HEADER, *turns(1_000))).sessions[0].agent == "OpenClaw"
     entries = [entry("e0", None, message=user("Hi")), entry("e1", "e0", message=assistant("Hello"))]
