@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -48,6 +49,9 @@ def array_of(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+_KIND = re.compile(r"[a-z_]{1,40}")
+
+
 def is_event(value: Any) -> bool:
     """Is it an event of the SDK, or one of the older kind."""
     if not isinstance(value, dict):
@@ -64,7 +68,13 @@ def is_row(value: JSON) -> bool:
     if not isinstance(history, list):
         return False
     entries = list(_flat(history[:4]))
-    return bool(entries) and all("action" in item or "observation" in item or is_event(item) for item in entries)
+    return bool(entries) and all(_has_kind(item) or is_event(item) for item in entries)
+
+
+def _has_kind(entry: JSON) -> bool:
+    """Is what an older event is a word: "run" or "run_ipython", not an agent's words or a tool's output."""
+    kinds = [entry[name] for name in ("action", "observation") if name in entry]
+    return any(isinstance(kind, str) and _KIND.fullmatch(kind) for kind in kinds)
 
 
 def _flat(history: list[Any]) -> Iterator[JSON]:

@@ -403,6 +403,8 @@ def test_unknown_kinds_are_counted():
 def test_other_files_are_not_taken():
     assert not recognises(FORMAT, {"trajectory": [{"action": "ls", "observation": "a", "thought": ""}]})
     assert not recognises(FORMAT, lines({"history": [{"role": "user", "content": "x"}]}))
+    tried = {"attempt": 1, "steps": ["build"], "observation": "step build: it failed, rc=1\nerror: no such class"}
+    assert not recognises(FORMAT, {"stage": {"repo": "r"}, "history": [tried, tried]})
     assert not recognises(FORMAT, [{"id": 1, "source": "user", "action": "login"}])
 
 
