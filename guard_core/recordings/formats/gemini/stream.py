@@ -135,6 +135,7 @@ class GeminiStreamReader:
             source_id=fields.text(self.init, "session_id"),
             agent="Gemini CLI",
             model=fields.text(self.init, "model"),
+            prompt_tokens_total=self.total or None,
             notes=tuple(notes),
         )
         return Recording(self.name, (session,), self.facts.facts(), self.notes)

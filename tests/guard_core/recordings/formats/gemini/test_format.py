@@ -462,6 +462,11 @@ def test_a_printed_stream_is_joined_and_has_totals_only():
     assert [step.prompt_tokens for step in session.calls] == [None, None]
     assert (recording.facts.model_calls, recording.facts.messages) == (0, 3)
     assert any("240" in note for note in session.notes)
+    assert session.prompt_tokens_total == 240
+    assert conclusions(Facts.of(session))[1].sentence == (
+        "No call is counted: 240 prompt tokens in total, 120 each if there were 2; the peak is not known."
+    )
+    assert read(lines(*STREAM), strict=True).notes.problems == []
     assert any("what the screen shows" in note for note in session.notes)
 
 
