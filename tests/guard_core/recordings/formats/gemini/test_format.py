@@ -9,6 +9,7 @@ import pytest
 
 from guard_core.errors import DamagedRecording
 from guard_core.events import ReasoningPart, Role, ToolCallPart, ToolResultPart
+from guard_core.findings import Facts, conclusions
 from guard_core.recordings import first_look, look_at, read
 from guard_core.recordings.formats.gemini.format import FORMAT
 from guard_core.sessions import Evidence, LeftBranches
