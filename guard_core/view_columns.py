@@ -42,17 +42,15 @@ class ViewColumns(NamedTuple):
         if most > MOST_SEGMENTS:
             return None
         segments = list(chain.from_iterable(views))
-        if not set(map(type, segments)) <= {Span, Synthetic}:
+        kinds = set(map(type, segments))
+        if not kinds <= {Span, Synthetic}:
             return None
-        names: dict[str, int] = {"": 0}
         messages: dict[Segment, int] = {}
-        firsts = [
-            item.start if isinstance(item, Span) else -1 - messages.setdefault(item, len(messages)) for item in segments
-        ]
-        lasts = [item.stop if isinstance(item, Span) else first for item, first in zip(segments, firsts, strict=True)]
-        named = [
-            names.setdefault(item.form, len(names)) if isinstance(item, Span) and item.form else 0 for item in segments
-        ]
+        if Synthetic in kinds:  # each as a span from and to the number of its message
+            segments = [item if type(item) is Span else _numbered(item, messages) for item in segments]
+        spans, names = cast(list[Span], segments), {"": 0}
+        firsts, lasts = [item.start for item in spans], [item.stop for item in spans]
+        named = [names.setdefault(item.form, len(names)) if item.form else 0 for item in spans]
         sizes = np.fromiter(map(len, views), dtype=np.int64, count=len(views))
         numbers = np.repeat(np.arange(len(views)), sizes)
         rows = np.arange(len(segments)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -198,6 +196,12 @@ class ViewColumns(NamedTuple):
         """`starts`, `stops` and `forms` with so many rows."""
         starts, stops, forms = (np.pad(rows, ((0, count - len(rows)), (0, 0))) for rows in self[:3])
         return starts, stops, forms
+
+
+def _numbered(message: Segment, messages: dict[Segment, int]) -> Span:
+    """A message as a span that has its number for both ends."""
+    number = -1 - messages.setdefault(message, len(messages))
+    return Span(number, number)
 
 
 def sent_views(ledger: Ledger, heads: Sequence[Head], places: Ints, at: Ints) -> ViewColumns | None:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,8 +51,7 @@ CHARACTERS, ESTIMATES = "characters", "estimates"  # what figures of tokens may 
 MOSTLY = 0.8  # ours: the share from which on all counts are taken to be of one kind
 
 
-@dataclass(frozen=True)
-class Fired:
+class Fired(msgspec.Struct, frozen=True):
     """A compaction after which a call came. `index` counts from 0; `before` and `after` are prompt tokens: of the
     request as it would have been at `step`, and of the one that was sent there. `added`, of both, came between a
     recorded compaction and that call (modelled). `replaced` is what a replay would have sent instead."""

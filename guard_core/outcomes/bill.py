@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -124,8 +125,7 @@ def _sent_at(ledger: Ledger) -> Ints:
     return sent
 
 
-@dataclass(frozen=True)
-class SummaryCosts:
+class SummaryCosts(msgspec.Struct, frozen=True):
     """What writing summaries took: calls, prompt tokens, of them read from the cache, and output tokens.
 
     `is_estimated`: from sizes, not from a provider's count.
