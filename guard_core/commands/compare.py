@@ -78,10 +78,10 @@ def _run(args: argparse.Namespace) -> int:
     chosen = candidates(all_profiles=args.profiles, rule=facts.explanation.rule)
     is_long = facts.ledger.step_count * len(chosen) > STEPS_OF_ONE
     processes = min(os.cpu_count() or 1, MOST_PROCESSES) if is_long else 1
-    made = compared_apart(facts, chosen, processes, rules=rules, summarizer=summarizer)
-    rows = list(islice(made, 2))  # from then on, copies of this process make the others
+    compared = compared_apart(facts, chosen, processes, rules=rules, summarizer=summarizer)
+    rows = list(islice(compared, 2))  # from then on, copies of this process make the others
     errors = forecast(facts.ledger)
-    rows += made
+    rows += compared
     if args.json:
         cli.print_json(report(facts, rows, errors))
     else:
