@@ -310,8 +310,9 @@ class AttributedUsage:
             first = at.item(start)
             begins, events = sums.begins + (kept_from == 0 < first), sums.events + first - kept_from
             price = self._price_cut(start, head, sums._replace(begins=begins, events=events), epoch)
-            modelled = np.maximum(price + self._span(kept_from, at[start:stop]), 0)
-            tokens = np.maximum(modelled - sums.saved, 0) if sums.saved else modelled
+            tokens = self._span(kept_from, at[start:stop]) + price
+            if price < 0 or sums.saved:
+                tokens = np.maximum(np.maximum(tokens, 0) - sums.saved, 0)
             return CountedRun(tokens, reported, np.full(stop - start, self._source, dtype=np.int64))
         modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
         for first, last in self._alike(start, stop, kept_from):

@@ -199,8 +199,8 @@ class GuardStrategy:
         built = costs.prefix[at] + costs.fixed
         sent, contents = built, at
         if head.view:
-            sent = built + costs.contents(head.view) - costs.prefix[head.kept_from]
-            contents = at - head.kept_from + len(head.view)
+            sent = built + (costs.contents(head.view) - costs.prefix.item(head.kept_from))
+            contents = at + (len(head.view) - head.kept_from)
         return head, {
             "contents_built": at,
             "contents_decided": contents,
@@ -216,7 +216,10 @@ class GuardStrategy:
         if not memory.summary_bytes:
             return stop
         steps = run.ledger.steps
-        same = (steps["at"][start:stop] >= memory.watermark).astype(np.int8)
+        at = steps["at"][start:stop]
+        if not self.settings.mend_request and at.min() >= memory.watermark:
+            return stop
+        same = (at >= memory.watermark).astype(np.int8)
         if self.settings.mend_request:
             same += 2 * (steps["user_event"][start:stop] == memory.request_event)
         changes = same != same[0]

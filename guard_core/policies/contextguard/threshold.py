@@ -192,7 +192,7 @@ class Threshold(GuardStrategy):
         threshold = self.settings.limits(run.window).threshold
         trigger, held = self._triggers(run, slice(start, stop), state, threshold, estimated.factor)
         fires = estimated.tokens >= trigger
-        first = int(np.argmax(fires))
+        first = int(fires.argmax())
         ended = bool(fires[first])
         columns |= {
             "real_loaded": counts.tokens[:-1],
