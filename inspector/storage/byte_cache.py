@@ -61,7 +61,9 @@ class ByteCache(Generic[V]):
         entry = self._find(key)
         if entry is not None:
             return entry.value
-        with self._turn(key):
+        with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        with turn:  # so that the same is not computed twice at a time
             entry = self._find(key)  # it may have been computed while this thread waited
             if entry is not None:
                 return entry.value
@@ -103,11 +105,6 @@ class ByteCache(Generic[V]):
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def _turn(self, key: Hashable) -> threading.Lock:
-        """Held while the value of a key is computed, so that the same is not computed twice at a time."""
-        with self._lock:
-            return self._turns.setdefault(key, threading.Lock())
 
     def _find(self, key: Hashable) -> _Entry[V] | None:
         with self._lock:

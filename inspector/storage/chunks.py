@@ -8,7 +8,7 @@ made again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -74,7 +74,10 @@ def store(
     skip = dict.fromkeys(COLUMNS, 0)
     if same_texts is not None:
         skip |= {"events": min(first["events"], same_texts // ROWS), "calls": first["calls"]}
-    growing = chunks.GrowingLedger.of_ledger(ledger, _models(value, ledger))
+    numbers, begins = np.unique(ledger.steps["model"], return_index=True)
+    known = zip(numbers.tolist(), begins.tolist(), strict=True)
+    models = (value.calls[step].model for number, step in known if number >= 0)  # in the order of their numbers
+    growing = chunks.GrowingLedger.of_ledger(ledger, models)
     columns = growing.chunks(skip)
     for kind in COLUMNS:
         writer.add(kind, (chunk.body for chunk in columns if chunk.kind == kind), skip[kind])
@@ -90,7 +93,9 @@ def append(row: Session, state: bytes, events: Sequence[Event], calls: Sequence[
         places[MARKS] = places["events"]
     if "calls" in places:
         places[HEAD + "calls"] = places["calls"]
-    stored = list(SessionChunk.objects.in_session(row).filter(_at(places)))
+    some = (Q(kind=kind, number=number) for kind, number in places.items())
+    at = Q(*some, _connector=Q.OR) if places else Q(pk__in=[])
+    stored = list(SessionChunk.objects.in_session(row).filter(at))
     last = {chunk.kind: decompressed(chunk.body) for chunk in stored}
     growing = chunks.GrowingLedger.resumed(state, last)
     growing.add(events, calls)
@@ -210,12 +215,6 @@ class _Writer:
         return True
 
 
-def _at(places: Mapping[str, int]) -> Q:
-    """The chunks at some places, none where there are none."""
-    some = (Q(kind=kind, number=number) for kind, number in places.items())
-    return Q(*some, _connector=Q.OR) if places else Q(pk__in=[])
-
-
 def _joined(*some: Marks) -> Marks:
     lines, moments = (b"".join(getattr(item, name) for item in some) for name in ("lines", "timestamps"))
     return Marks(lines, moments, tuple(name for item in some for name in item.source_ids))
@@ -232,14 +231,6 @@ def _compressed(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, lis
     for kind, body in stored.values_list("kind", "body"):
         bodies[kind].append(bytes(body))
     return bodies
-
-
-def _models(value: CoreSession, ledger: Ledger) -> Iterator[str]:
-    """The models of a session in the order of their numbers."""
-    numbers, first = np.unique(ledger.steps["model"], return_index=True)
-    return (
-        value.calls[step].model for number, step in zip(numbers.tolist(), first.tolist(), strict=True) if number >= 0
-    )
 
 
 def _pieces(values: Sequence[Any], size: int) -> Iterator[bytes]:

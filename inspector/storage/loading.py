@@ -203,6 +203,7 @@ def _bodies_of(row: Session) -> Iterator[bytes | memoryview]:
 
 
 def _bodies(keys: Sequence[bytes]) -> Iterator[bytes | memoryview]:
+    """The stored texts with these digests, in their order; at most `FEW` are in memory."""
     for first in range(0, len(keys), FEW):
         some = keys[first : first + FEW]
         bodies = dict(Payload.objects.filter(sha256__in=some).values_list("sha256", "body"))
@@ -309,6 +310,7 @@ def _together(row: Session) -> ReadTogether:
 
 
 def _or_error(load: Callable[[str], Any], session_id: str) -> Any:
+    """What is loaded, or why it is not: each reader of a session raises the error of what it asks for."""
     try:
         return load(session_id)
     except (GuardError, Outdated) as error:

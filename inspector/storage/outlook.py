@@ -75,6 +75,7 @@ def outlook_of(row: Session) -> Outlook:
 
 
 def _last_prompt(row: Session) -> int | None:
+    """Prompt tokens of the last call that reports them; None, too, while the columns are made again."""
     try:
         calls = loading.load_head(row).calls
     except loading.Outdated:

@@ -100,6 +100,7 @@ def snippet(text: str, query: Query, around: int = AROUND) -> list[SnippetPiece]
 
 
 def _pattern(term: QueryTerm) -> str:
+    """A term as the text index matches it: whole words with only signs between them, the last perhaps a beginning."""
     words = r"[\W_]{1,8}".join(re.escape(token) for token in term.tokens)
     end = r"[^\W_]*" if term.prefix else r"(?![^\W_])"
     return rf"(?<![^\W_]){words}{end}"

@@ -35,16 +35,12 @@ def due(project: Project, rules: Rules, now: datetime) -> QuerySet[Session]:
     if rules.days is not None:
         beyond |= Q(created__lt=now - timedelta(days=rules.days))
     if rules.size is not None:
-        beyond |= Q(recording__in=_too_much(project, rules.size))
+        rows = Recording.objects.of(project).filter(sessions__deleted=None, sessions__isnull=False).distinct()
+        newest_first = list(rows.order_by("-created", "-pk").values_list("pk", "size"))
+        totals = accumulate(bytes_ for _, bytes_ in newest_first)
+        too_much = [key for (key, _), total in zip(newest_first, totals, strict=True) if total > rules.size]
+        beyond |= Q(recording__in=too_much)
     return sessions.filter(beyond)
-
-
-def _too_much(project: Project, size: int) -> list[object]:
-    """The oldest recordings with sessions, without which the others have at most so many bytes."""
-    rows = Recording.objects.of(project).filter(sessions__deleted=None, sessions__isnull=False).distinct()
-    newest_first = list(rows.order_by("-created", "-pk").values_list("pk", "size"))
-    totals = accumulate(bytes_ for _, bytes_ in newest_first)
-    return [key for (key, _), total in zip(newest_first, totals, strict=True) if total > size]
 
 
 def apply_all() -> None:

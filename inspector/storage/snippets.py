@@ -109,6 +109,7 @@ def _phrase(text: str) -> Query | None:
 
 
 def _candidates(row: Session, phrase: Query) -> list[int]:
+    """Messages that may hold a text, by the index; one more than `MOST_PLACES` shows that there are too many."""
     return [place.seq for place in text_index().in_session(phrase, row, 0, MOST_PLACES + 1)]
 
 

@@ -149,6 +149,7 @@ def first_request(texts: Session | StoredTexts) -> str:
 
 
 def _is_stored(known: SessionData, data: dict[str, Any]) -> bool:
+    """Do the columns hold these values already; a database may give bytes in a type of its own."""
     values = ((getattr(known, name), value) for name, value in data.items())
     return all(stored == value if stored is None else type(value)(stored) == value for stored, value in values)
 

@@ -203,6 +203,7 @@ class PostgresIndex:
         ]
 
     def _pieces(self, session: Session, entries: Sequence[IndexedText]) -> Iterator[tuple[int, UUID, str]]:
+        """The rows of texts, each of at most `PIECE_CHARS` characters."""
         for event_id, text in entries:
             plain = text.translate(_BREAKS) if text.isascii() else _GAPS.sub(" ", fold(text))
             for start in range(0, len(plain), PIECE_CHARS):

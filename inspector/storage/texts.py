@@ -144,19 +144,16 @@ class TextWriter:
             row = self.row or (begin(self._recording) if self._recording is not None else None)
             _insert(Payload, ("sha256", "body"), batch.texts.items())
             if row is not None:
-                self._number(row, batch)
+                start, stop = self._count, self._count + len(batch.keys)
+                insert_events(row, batch.keys, start)
+                text_index().add(row, list(map(IndexedText, _numbers(row, start, stop), batch.words)))
+                Session.objects.row(row).update(events=stop, indexed=stop)
+                row.events = row.indexed = stop
         self.row = row
         self._count += len(batch.keys)
         if self.row is None:
             self._keys += batch.keys
         self._stored(len(batch.keys))
-
-    def _number(self, row: Session, batch: _Batch) -> None:
-        start, stop = self._count, self._count + len(batch.keys)
-        insert_events(row, batch.keys, start)
-        text_index().add(row, list(map(IndexedText, _numbers(row, start, stop), batch.words)))
-        Session.objects.row(row).update(events=stop, indexed=stop)
-        row.events = row.indexed = stop
 
 
 def marks_of(events: Sequence[CoreEvent]) -> Marks:
