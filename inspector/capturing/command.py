@@ -51,8 +51,11 @@ def capture(
     path = folder / f"{client.name or 'capture'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.jsonl"
     sending = _Sending(path, Server(server, key), opens=opens)
     log = CaptureLog(path, client.name or Path(program).name, words.say, sending.wake)
+    routes = {}
     try:
-        routes = {item.name: _route(item.upstream(environ), environ) for item in client.providers(environ)}
+        for item in client.providers(environ):
+            upstream = Upstream.parse(item.upstream(environ))
+            routes[item.name] = Route(upstream, HttpProxy.between(upstream, environ))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -88,7 +91,10 @@ async def _run(
             proxies.push_async_callback(proxy.stop)
             addresses[name] = await proxy.start()
         arguments = [command[0], *client.arguments(addresses), *command[1:]]
-        process = await asyncio.create_subprocess_exec(*arguments, env=_environment(client, addresses, environ))
+        # The environment of the agent with the proxy's addresses; no other proxy may come before these.
+        direct = {name: ",".join(filter(None, (environ.get(name), LOOPBACK))) for name in ("NO_PROXY", "no_proxy")}
+        variables = {**environ, **direct, **client.variables(addresses)}
+        process = await asyncio.create_subprocess_exec(*arguments, env=variables)
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, lambda: None)  # the terminal sends it to the agent as well
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -97,22 +103,9 @@ async def _run(
     return code if code >= 0 else BY_SIGNAL - code
 
 
-def _route(address: str, environ: Mapping[str, str]) -> Route:
-    """How the provider at an address is reached. Raises ValueError, in words, where it is not said in a known way."""
-    upstream = Upstream.parse(address)
-    return Route(upstream, HttpProxy.between(upstream, environ))
-
-
 def _forward(process: asyncio.subprocess.Process, number: int) -> None:
     with suppress(ProcessLookupError):
         process.send_signal(number)
-
-
-def _environment(client: CapturedAgent, addresses: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The agent's own, with the proxy's addresses; no other proxy may come before these."""
-    names = ("NO_PROXY", "no_proxy")
-    direct = {name: ",".join(filter(None, (environ.get(name), LOOPBACK))) for name in names}
-    return {**environ, **direct, **client.variables(addresses)}
 
 
 def _result(log: CaptureLog, url: str, trouble: str) -> str:

@@ -13,7 +13,6 @@ import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +87,9 @@ class CaptureLog:
     def _write(self, exchange: Exchange) -> None:
         request = _object(exchange.request, "the request")
         line = self._line(exchange, request)
-        with _appending(self.path) as out:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "ab", buffering=0) as out:
             lines = _encoded(line)
             if not out.tell():
                 head = {"format": NAME, "version": VERSION, "client": self._client, "user_agent": exchange.user_agent}
@@ -201,11 +202,6 @@ _UNPACK = {
     "zstd": _zstd,
     "br": _brotli,
 }
-
-
-def _appending(path: Path) -> FileIO:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
 
 
 def _encoded(line: JSON) -> bytes:

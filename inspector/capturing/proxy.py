@@ -115,6 +115,7 @@ class Proxy:
         return None
 
     async def _connect(self) -> _Side:
+        """A new connection to the provider. Raises OSError, and TimeoutError after `CONNECT_SECONDS`."""
         async with asyncio.timeout(CONNECT_SECONDS):
             reader, writer = await self._route.opened()
         return _Side(h11.Connection(h11.CLIENT, MOST_HEAD), reader, writer)
@@ -308,6 +309,7 @@ def _kept(head: Any) -> list[tuple[bytes, bytes]]:
 
 
 def _words(error: BaseException) -> str:
+    """Why there is no connection; of a timeout the error itself says nothing."""
     if isinstance(error, TimeoutError):
         return f"no connection within {CONNECT_SECONDS:.0f} seconds"
     return error_words(error)

@@ -79,7 +79,9 @@ class HttpProxy:
     def between(upstream: Upstream, environ: Mapping[str, str]) -> HttpProxy | None:
         """The one that an environment names for an address; None where it is asked directly. Raises ValueError, in
         words, for a proxy of another kind."""
-        proxies = _proxies(environ)
+        # By scheme, "all" and "no"; the variables in small letters come first, as curl and Python have it.
+        names = sorted((name for name in environ if name.lower().endswith("_proxy")), key=str.islower)
+        proxies = {name.lower().removesuffix("_proxy"): environ[name].strip() for name in names}
         given = proxies.get(upstream.scheme) or proxies.get("all")
         if not given or _is_loopback(upstream.host) or proxy_bypass_environment(upstream.authority, proxies):
             return None
@@ -173,12 +175,6 @@ async def _tunnel(streams: Streams, upstream: Upstream, proxy: HttpProxy) -> Non
     if event.status_code not in range(200, 300):
         reason = event.reason.decode("latin-1")
         raise Refused(f"{proxy.name} refuses the connection: {event.status_code} {reason}".rstrip())
-
-
-def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    """By scheme, "all" and "no", what the variables say; those in small letters first, as curl and Python have it."""
-    names = sorted((name for name in environ if name.lower().endswith("_proxy")), key=str.islower)
-    return {name.lower().removesuffix("_proxy"): environ[name].strip() for name in names}
 
 
 def _is_loopback(host: str) -> bool:
