@@ -111,6 +111,7 @@ def _is_current(state: Estimate) -> bool:
 
 
 def _state(session: Session) -> Estimate:
+    """How far a session is counted; of one that has changed since, nothing is."""
     state, _ = Estimate.objects.in_session(session).get_or_create(defaults={"revision": session.revision})
     if state.revision != session.revision:
         state.revision, state.counted, state.tokenizer, state.result = session.revision, 0, None, None

@@ -72,6 +72,8 @@ class LeasedJob(ABC, Generic[Row]):
         self._queue_again(running, key, run_after, attempts=F("attempts") - 1, **more)
 
     def _take_back(self, row: Row) -> bool:
+        """Queue again what a dead worker held, or end it after `MAX_ATTEMPTS` deaths; False where another process was
+        first."""
         mine = self.held(row.pk, row.lease)
         if row.attempts >= MAX_ATTEMPTS:
             return self.give_up(row, mine)

@@ -231,6 +231,7 @@ def analyse_whole(row: Session, choice: Choice, each: Callable[[int], object]) -
 
 
 def _quick(row: Session, choice: Choice, key: tuple[Any, ...]) -> Analysis:
+    """The analysis from what is stored of it, where this process reads that, else computed. Raises TooLong."""
     analysis = _stored(row, choice, budget()) if _reads_stored else None
     return analysis or _analyse(row, choice, budget(), key=key)
 

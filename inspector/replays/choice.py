@@ -242,8 +242,10 @@ class _Fields:
     def of_settings(self, *, main: bool) -> Iterator[dict[str, Any]]:
         """The policy's settings, the main ones or all others. One that no profile uses has no field; one that another
         profile uses has it among the main ones, but off."""
+        profiles = set(self.kind.profile_names) if self.kind.profiles else None
         for item in self.kind.settings:
-            if item.main == main and not _never_used(self.kind, item) and (main or item.key not in self._unused):
+            is_never_used = profiles is not None and profiles <= set(item.not_in)
+            if item.main == main and not is_never_used and (main or item.key not in self._unused):
                 yield self._of_setting(item)
 
     def _of_setting(self, setting: Setting) -> dict[str, Any]:
@@ -255,7 +257,8 @@ class _Fields:
         else:
             more = {"slider": slider(setting, value or self._in_use.get(setting.key, ""), self._window)}
         mode = "text" if setting.kind == SIZE else "decimal"
-        return self.field(setting.key, setting.label, _help(setting), mode, **more)
+        unit = f", {setting.unit}" if setting.unit and setting.kind == COUNT else ""
+        return self.field(setting.key, setting.label, f"{setting.help}{unit}", mode, **more)
 
 
 def form(
@@ -272,7 +275,8 @@ def form(
     ]
     fields = [of.field("policy", LABELS["policy"], kind.help, groups=policies)]
     if profiles := [_option(item.name, item.name, of.profile) for item in kind.profiles]:
-        fields.append(of.field("profile", LABELS["profile"], _profile_help(kind, of.profile), choices=profiles))
+        about = next((item.help for item in kind.profiles if item.name == of.profile), "")
+        fields.append(of.field("profile", LABELS["profile"], about, choices=profiles))
     fields.append(of.field("window", LABELS["window"], "tokens, such as 200k or 1M", mode="text"))
     fields.extend(of.of_settings(main=True))
     if kind.summarises:
@@ -280,6 +284,9 @@ def form(
         share = "size, as a share of the policy's summary budget"
         fields.append(of.field("summary", LABELS["summary"], share, choices=sizes))
     more = list(of.of_settings(main=False))
+    # Said beside the button: what is not allowed may be far from it.
+    wrong, error = [item["label"] for item in (*fields, *more) if item["error"]], errors.get("", "")
+    error = f"Not replayed: correct {', '.join(wrong)}. {error}".strip() if wrong else error
     return {
         "policy": kind.name,
         "shape": " ".join([kind.name, *(item["name"] for item in (*fields, *more))]),
@@ -287,13 +294,8 @@ def form(
         "more": more,
         "open": any(of.values.get(item["name"]) or item["error"] for item in more),
         "changed": choice.changed or bool(errors),
-        "error": _not_replayed([item["label"] for item in (*fields, *more) if item["error"]], errors.get("", "")),
+        "error": error,
     }
-
-
-def _not_replayed(labels: list[str], more: str) -> str:
-    """What is said beside the button of settings that are not allowed, which may be far from their fields."""
-    return f"Not replayed: correct {', '.join(labels)}. {more}".strip() if labels else more
 
 
 def brief(error: str) -> str:
@@ -326,19 +328,6 @@ def _number(text: str) -> float:
     except ValueError:
         return 0.0
     return number if 0 <= number <= LARGEST_COUNT else 0.0
-
-
-def _never_used(kind: PolicyKind, setting: Setting) -> bool:
-    return bool(kind.profiles) and set(kind.profile_names) <= set(setting.not_in)
-
-
-def _help(setting: Setting) -> str:
-    unit = f", {setting.unit}" if setting.unit and setting.kind == COUNT else ""
-    return f"{setting.help}{unit}"
-
-
-def _profile_help(kind: PolicyKind, name: str) -> str:
-    return next((item.help for item in kind.profiles if item.name == name), "")
 
 
 def _option(value: str, label: str, chosen: str) -> dict[str, Any]:

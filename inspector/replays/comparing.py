@@ -11,7 +11,6 @@ import numpy as np
 from guard_core.events import Event
 from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE
-from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Candidate, Compared, candidates, compared, made_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
@@ -163,6 +162,7 @@ def rules_of(row: Session, facts: Facts, each: Callable[[int], object]) -> tuple
 
 
 def _texts(row: Session, places: Sequence[int], each: Callable[[int], object]) -> Iterator[tuple[int, Event]]:
+    """The messages at some places of the log; before each `EVENTS_AT_ONCE` of them `each` may end the work."""
     for first in range(0, len(places), EVENTS_AT_ONCE):
         each(0)
         events: Mapping[int, Event] = loading.load_some_events(row, places[first : first + EVENTS_AT_ONCE])
@@ -178,18 +178,16 @@ def _row(item: Compared) -> PolicyRow:
     trace, sent = item.trace, item.sent
     over = np.zeros(len(sent.tokens), dtype=np.int64)
     over[sent.case.over] = 1
+    threshold = -1  # where the policy compares no tokens with one
+    if trace is not None and (trace.columns["decision_tokens"] >= 0).any():
+        threshold = int(trace.columns["threshold"].max(initial=-1))
     picture = trend(
         sent.tokens,
         sent.compacted.astype(np.int64),
         over,
-        threshold=-1 if trace is None else _threshold(trace.columns["threshold"], trace.columns["decision_tokens"]),
+        threshold=threshold,
         window=item.outcome.window,
     )
     if item.candidate is None:
         return PolicyRow("", "", "Recording", item.outcome, picture)
     return PolicyRow(item.candidate.kind.name, item.candidate.profile, item.candidate.title, item.outcome, picture)
-
-
-def _threshold(thresholds: Ints, decided: Ints) -> int:
-    """The policy's threshold, where it compares tokens with one."""
-    return int(thresholds.max(initial=-1)) if (decided >= 0).any() else -1
