@@ -32,14 +32,12 @@ def drawing(stages: Sequence[dict[str, Any]], lanes: Sequence[tuple[str, str]]) 
         "nodes": nodes,
         "joins": [_join(a, b) for a, b in pairwise(nodes)],
         "back": back,
-        "lanes": [_lane(number, kind, label) for number, (kind, label) in enumerate(lanes)],
+        "lanes": [
+            {"name": label, "y": 2 + y, "ty": TOP + y + NODE_HEIGHT // 2 + 4, "kind": kind}
+            for y, (kind, label) in zip(range(0, len(lanes) * LANE_HEIGHT, LANE_HEIGHT), lanes, strict=True)
+        ],
         "lane_height": LANE_HEIGHT,
     }
-
-
-def _lane(number: int, kind: str, label: str) -> dict[str, Any]:
-    y = number * LANE_HEIGHT
-    return {"name": label, "y": 2 + y, "ty": TOP + y + NODE_HEIGHT // 2 + 4, "kind": kind}
 
 
 def _join(a: dict[str, Any], b: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -35,7 +34,10 @@ class Box:
 
     def line(self, steps: Ints, values: Floats) -> str:
         """A line from middle to middle, and to the edges where it begins and ends; unknown values (NaN) break it."""
-        return "".join(f"M{'L'.join(self._points(run, values))}" for run in _runs(steps, values))
+        known = np.flatnonzero(~np.isnan(values[steps]))
+        breaks = np.flatnonzero(np.diff(known) > 1) + 1
+        runs = [steps[run] for run in np.split(known, breaks) if len(run)]
+        return "".join(f"M{'L'.join(self._points(run, values))}" for run in runs)
 
     def area(self, steps: Ints, values: Floats) -> str:
         """The area below the line, unknown values bridged."""
@@ -101,13 +103,6 @@ class Box:
 def _known(steps: Ints, values: Floats) -> Ints:
     """The steps whose value is known."""
     return steps[~np.isnan(values[steps])]
-
-
-def _runs(steps: Ints, values: Floats) -> Iterator[Ints]:
-    """Steps without an unknown value among them."""
-    known = np.flatnonzero(~np.isnan(values[steps]))
-    breaks = np.flatnonzero(np.diff(known) > 1) + 1
-    return (steps[run] for run in np.split(known, breaks) if len(run))
 
 
 def _short(value: float) -> str:

@@ -57,17 +57,13 @@ def step_words(seen: range) -> tuple[str, str]:
 
 
 def axis_words(box: Box) -> tuple[Word, ...]:
-    """Round values of the token axis."""
-    return tuple(Word(height_of(box, value), theme.amount(value)) for value in _ticks(box.top))
+    """Round values of the token axis, from 0 to its top."""
+    power = 10.0 ** np.floor(np.log10(box.top / MOST_TICKS))
+    width = next(factor * power for factor in TICKS if box.top / (factor * power) <= MOST_TICKS)
+    ticks = [float(value) for value in np.arange(0, box.top, width)]
+    return tuple(Word(height_of(box, value), theme.amount(value)) for value in ticks)
 
 
 def height_of(box: Box, value: float) -> str:
     """Where the word for a value is, in pixels."""
     return f"{TOP + float(box.y(value)) + 4:.0f}"  # 4: a text is placed by its foot
-
-
-def _ticks(top: float) -> list[float]:
-    """Round values from 0 to the top of the axis."""
-    power = 10.0 ** np.floor(np.log10(top / MOST_TICKS))
-    width = next(factor * power for factor in TICKS if top / (factor * power) <= MOST_TICKS)
-    return [float(value) for value in np.arange(0, top, width)]

@@ -79,7 +79,8 @@ def sparkline(shown: Trend, width: int = 168, height: int = 40) -> Sparkline:
     def y(value: float) -> str:
         return f"{height - 1 - (height - 2) * value / top:.1f}"
 
-    xs = [f"{_x(index, len(shown.tokens), width):.1f}" for index in range(len(shown.tokens))]
+    last = len(shown.tokens) - 1
+    xs = [f"{1 + (width - 2) * index / last if last else width / 2:.1f}" for index in range(len(shown.tokens))]
     points = [f"{x},{y(value)}" for x, value in zip(xs, shown.tokens, strict=True)]
     foot = height - 1
     return Sparkline(
@@ -105,7 +106,3 @@ def words(shown: Trend, steps: int, peak: int, compactions: Sequence[int]) -> st
         compacted = f"compacted at step {places}{' and more' if len(compactions) > 6 else ''}"
     over = "; it overflows" if shown.overflows else ""
     return f"Prompt tokens over {steps:,} steps: peak {peak:,}{share}; {compacted}{over}."
-
-
-def _x(index: int, count: int, width: int) -> float:
-    return width / 2 if count == 1 else 1 + (width - 2) * index / (count - 1)

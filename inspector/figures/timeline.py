@@ -283,4 +283,5 @@ def known(column: NDArray[Any]) -> Floats:
 
 
 def _number(value: Any) -> float | None:
+    """A setting as a number; None where the policy has none of that name, or one of another kind."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
