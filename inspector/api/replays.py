@@ -82,7 +82,10 @@ def replay(request: HttpRequest, session_id: UUID, settings: Query[ReplaySetting
         "figures": plain(figures_of(trace)),
         "findings": [plain(finding) for finding in done.replayed_findings],
         "notes": [*filter(None, [windows_words(windows, WindowWarning.TRACE)]), *trace.notes],
-        "columns": [_described(column) for column in _shown(trace)],
+        "columns": [
+            {"name": column.name, "meaning": column.meaning, "unit": "" if column.words else column.unit}
+            for column in _shown(trace)
+        ],
     }
 
 
@@ -157,10 +160,6 @@ def _refuse(errors: dict[str, str]) -> None:
 def _shown(trace: Trace) -> list[Column]:
     """The columns that mean something outside of the trace."""
     return [column for column in trace.all_columns if column.name != "head"]
-
-
-def _described(column: Column) -> dict[str, Any]:
-    return {"name": column.name, "meaning": column.meaning, "unit": "" if column.words else column.unit}
 
 
 def _value(column: Column, value: Any) -> float | int | bool | str | None:

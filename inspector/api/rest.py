@@ -33,7 +33,6 @@ from inspector.streams.messages import (
     MOST_LINES,
     NAME,
     BadMessage,
-    StreamMessage,
     check_name,
     from_json,
     from_lines,
@@ -168,14 +167,11 @@ def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool
     if request.headers.get("Content-Encoding", "identity") != "identity":
         return _problem(request, 415, "The body is sent as it is, without a content encoding.")
     try:
-        message = _message(request.body, kind, first, ended=ended)
+        body = request.body
+        message = from_json(body) if kind == JSON else from_lines(body, first, ended=ended)
         return _answer(request, reply_to(project_in(request), check_name(name), message))
     except BadMessage as error:
         return _answer(request, bad(error))
-
-
-def _message(body: bytes, kind: str, first: int, *, ended: bool) -> StreamMessage:
-    return from_json(body) if kind == JSON else from_lines(body, first, ended=ended)
 
 
 @api.get("/sessions", response={200: schemas.SessionList, **ERRORS}, summary="List the sessions, the newest first")

@@ -98,6 +98,7 @@ def copy_bytes(original: BinaryIO, copy: BinaryIO, size: int) -> None:
 
 
 def _created(place: Path) -> BinaryIO:
+    """A new file that only its owner reads; never one that is there."""
     return os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 

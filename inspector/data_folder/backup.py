@@ -77,7 +77,9 @@ def _write(path: Path) -> dict[str, Any]:
                     "database": dump.name,
                     "sha256": digest,
                 }
-                _add_text(archive, folder / CONTENTS, json.dumps(contents, indent=1))
+                inventory = folder / CONTENTS
+                inventory.write_text(json.dumps(contents, indent=1))
+                archive.add(inventory, inventory.name)
             file.flush()
             os.fsync(file.fileno())
     return contents
@@ -90,11 +92,6 @@ def _add_recording(archive: tarfile.TarFile, digests: Digests) -> int:
         archive.add(stored, f"recordings/{name}")
         size += stored.stat().st_size
     return size
-
-
-def _add_text(archive: tarfile.TarFile, path: Path, text: str) -> None:
-    path.write_text(text)
-    archive.add(path, path.name)
 
 
 @contextmanager

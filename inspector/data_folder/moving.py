@@ -82,6 +82,7 @@ def _rows(model: type[models.Model], alias: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _compare() -> None:
+    """Read both databases again. Raises MoveFailed where a table of the copy is another one."""
     for model in _models():
         if digest(model, "default") != digest(model, TARGET):
             raise MoveFailed(

@@ -67,6 +67,7 @@ class FolderWatch:
         self._end()
 
     def _wanted(self) -> list[str]:
+        """The stated places that exist: of any other the watching process could say nothing."""
         try:
             return [path for path in self._places() if os.path.exists(path)]
         except Exception:

@@ -94,6 +94,7 @@ class _Loop:
         self._report_change(path, f"{path.name}: {answer.url or answer.refused}")
 
     def _wait(self, reason: str, every: float) -> float:
+        """Seconds until the server is tried again, twice as many each time; the reason is said once."""
         if not self.is_away:
             self._say(f"{reason.rstrip('.')}; trying again.")
         self.is_away = True

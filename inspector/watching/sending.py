@@ -168,6 +168,7 @@ def _bytes(path: Path, size: int) -> Iterator[bytes]:
 
 
 def _quoted(name: str) -> str:
+    """A file's name as the value of a header's quoted parameter, which some characters would end."""
     return "".join(char if char.isprintable() and char not in '"\\\r\n' else "_" for char in name)
 
 

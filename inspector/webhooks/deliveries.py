@@ -95,7 +95,7 @@ def send(hook_id: str, seconds: float = TOTAL_SECONDS) -> DeliveryCounts:
         delivered += 1
     if not failed:
         hooks.update(due=None)
-    _forget_old(hook)
+    Delivery.unscoped.filter(webhook=hook, finished__lt=Now() - KEPT).delete()
     _enqueue_rest(hook_id)
     return DeliveryCounts(delivered, failed)
 
@@ -180,10 +180,6 @@ def _stop(hook: Webhook, why: str) -> bool:
     waiting = Delivery.unscoped.filter(webhook=hook, state=Delivery.State.WAITING)
     waiting.update(state=Delivery.State.FAILED, finished=Now(), answer="Not sent: the webhook has ended.")
     return False
-
-
-def _forget_old(hook: Webhook) -> None:
-    Delivery.unscoped.filter(webhook=hook, finished__lt=Now() - KEPT).delete()
 
 
 def _enqueue_rest(hook_id: str) -> None:

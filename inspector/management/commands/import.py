@@ -158,17 +158,15 @@ class Command(BaseCommand):
         return self._say(path, "refused", place + (job.message or job.state).removesuffix(".") + offer)
 
     def _import_of(self, given: GivenFile, options: dict[str, Any]) -> Import:
-        received = self._received(given, options["lenient"])
+        if given.export is not None:
+            leave = partial(self._say, given.path, "left out") if options["lenient"] else None
+            received = receive([given.export(leave)], given.path.name)
+        else:
+            received = take_folder(given.path, given.pieces) if given.pieces else take(given.path)
         if given.wal is not None:
             received = received._replace(wal=take(given.wal))
         bring_in = bring if given.named else add
         return bring_in(self.project, received, strict=not options["lenient"], window=options["window"])
-
-    def _received(self, given: GivenFile, lenient: bool) -> Received:
-        if given.export is not None:
-            leave = partial(self._say, given.path, "left out") if lenient else None
-            return receive([given.export(leave)], given.path.name)
-        return take_folder(given.path, given.pieces) if given.pieces else take(given.path)
 
     def _say(self, path: Path, word: str, reason: str) -> str:
         clear = "\r\x1b[K" if sys.stdout.isatty() else ""
