@@ -122,7 +122,8 @@ def name_of(part: object) -> str:
 def class_label(item: ContextClass, names: dict[int, str]) -> str:
     """A class in words; `names` are those of tools by their keys."""
     if item.name == RESULTS:
-        return f"{names.get(item.tool, UNNAMED)} results"
+        name = names.get(item.tool, UNNAMED)
+        return f"results of {UNNAMED}" if name == UNNAMED else f"{name} results"
     return item.name
 
 

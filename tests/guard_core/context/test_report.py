@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from guard_core.context.report import shown_steps
+from guard_core.context.classes import RESULTS, ContextClass
+from guard_core.context.report import class_label, shown_steps
 
 
 @pytest.mark.parametrize("every", [10, 250, 10**9], ids=["many", "some", "no"])
@@ -21,3 +22,8 @@ def test_few_steps_keep_the_ends_the_extremes_and_the_call_before_each_listed_co
     if 0 < compacted.sum() <= 100:
         assert set(np.flatnonzero(compacted).tolist()) <= listed
         assert {step - 1 for step in np.flatnonzero(compacted).tolist()} <= listed
+
+
+def test_results_of_a_tool_that_the_file_does_not_name_are_called_so():
+    assert class_label(ContextClass(RESULTS, 7), {7: "bash"}) == "bash results"
+    assert class_label(ContextClass(RESULTS, 0), {7: "bash"}) == "results of a tool without a name"
