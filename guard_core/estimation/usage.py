@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from guard_core.costs import HAS_MEDIA
 from guard_core.estimation.anchors import Anchors
 from guard_core.estimation.attribution import Attribution, attribute
-from guard_core.estimation.baselines import count_changes, model_changes, silent_truncations, unexplained_rises
+from guard_core.estimation.baselines import (
+    count_changes,
+    model_changes,
+    returned_at,
+    silent_truncations,
+    unexplained_rises,
+)
 from guard_core.estimation.sharing import ASSUMED as ASSUMED_RATIO
 from guard_core.estimation.sharing import SESSION, USUAL
 from guard_core.forms import get_form
@@ -518,11 +524,13 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
             f"({source}) and {attribution.prologue:,} as messages from before this file begins, "
             "which are assumed to leave the requests with the first message of this file that does"
         )
-    notes += [
-        f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (step "
-        f"{cut.step + 1:,}): content was cut away silently, and a new baseline begins"
-        for cut in silent_truncations(ledger)[:MOST_NOTES]
-    ]
+    for cut in silent_truncations(ledger)[:MOST_NOTES]:
+        back = returned_at(ledger, cut)
+        what = f"the count returned by itself at step {back + 1:,}" if back >= 0 else "content was cut away silently"
+        notes.append(
+            f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (step "
+            f"{cut.step + 1:,}): {what}, and a new baseline begins"
+        )
     notes += [
         f"the provider counts the same content at {change.factor:.2f} times the tokens from step {change.step + 1:,} "
         f"on (the prompt went from {change.before:,} to {change.after:,}): a new baseline begins"

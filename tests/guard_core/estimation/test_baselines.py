@@ -4,7 +4,7 @@ import pytest
 
 from guard_core.checker import check
 from guard_core.estimation.attribution import attribute
-from guard_core.estimation.baselines import count_changes, silent_truncations, unexplained_rises
+from guard_core.estimation.baselines import count_changes, returned_at, silent_truncations, unexplained_rises
 from guard_core.estimation.forecast import known_at
 from guard_core.estimation.usage import baseline_notes
 from guard_core.events import Event, ReasoningPart, Role
@@ -115,6 +115,14 @@ def test_every_new_baseline_is_noted_with_its_call():
     grown = chat(30_000, 30_700, 45_000)
     (note,) = baseline_notes(grown, attribute(grown))
     assert "rose from 30,700 to 45,000 tokens at step 3" in note
+
+
+def test_a_count_that_returns_by_itself_is_not_noted_as_content_that_was_cut_away():
+    for last, words in ((30_600, "content was cut away silently"), (42_000, "the count returned by itself at step 4")):
+        ledger = chat(40_000, 40_600, 30_000, last)
+        (fall,) = silent_truncations(ledger)
+        assert returned_at(ledger, fall) == (3 if last == 42_000 else -1)
+        assert words in baseline_notes(ledger, attribute(ledger))[0]
 
 
 def test_a_conversation_that_began_before_the_file_is_noted_with_the_guess():
