@@ -6,8 +6,8 @@ Sums over them are differences of prefix sums, an array at a time; what two neig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -118,16 +118,6 @@ class ViewColumns(NamedTuple):
         most = int(filled.max(initial=0))
         return self._replace(starts=starts[:most], stops=stops[:most], forms=forms[:most])
 
-    def _formed(self) -> Iterator[tuple[int, tuple[Ints, Ints]]]:
-        """The segments of each form: its number, and their rows and columns."""
-        rows, columns = np.nonzero(self.is_span & (self.forms > 0))
-        forms = self.forms[rows, columns]
-        order = np.argsort(forms, kind="stable")
-        edges = [0, *(np.flatnonzero(np.diff(forms[order])) + 1).tolist(), len(order)] if len(order) else []
-        for first, last in pairwise(edges):
-            own = order[first:last]
-            yield int(forms[own[0]]), (rows[own], columns[own])
-
     def total(
         self,
         prefix: Callable[[str], Ints],
@@ -143,19 +133,21 @@ class ViewColumns(NamedTuple):
     def of_forms(self, prefix: Callable[[str], Ints], alone: Callable[[Sequence[Span]], Sequence[int]]) -> Ints:
         """The same over the spans in a form alone."""
         total = np.zeros_like(self.starts)
+        rows, columns = np.nonzero(self.is_span & (self.forms > 0))
+        starts, stops, forms = (values[rows, columns] for values in self[:3])
+        several = np.bincount(forms, minlength=len(self.names)) > 1
+        longer = np.bincount(forms, stops - starts > 1, len(self.names)) > 0
+        in_sums = (several & longer)[forms]
+        for number in np.unique(forms[in_sums]).tolist():
+            own, sums = np.flatnonzero(forms == number), prefix(self.names[number])
+            total[rows[own], columns[own]] = sums[stops[own]] - sums[starts[own]]
         spans: dict[Span, list[tuple[int, int]]] = {}  # those that are summed by themselves, and where they are
-        for number, places in self._formed():
-            starts, stops, name = self.starts[places], self.stops[places], self.names[number]
-            if len(starts) == 1 or (stops - starts == 1).all():
-                where = zip(*(rows.tolist() for rows in (starts, stops, *places)), strict=True)
-                for start, stop, row, column in where:
-                    spans.setdefault(Span(start, stop, name), []).append((row, column))
-            else:
-                sums = prefix(name)
-                total[places] = sums[stops] - sums[starts]
-        for numbers, cells in zip(alone(list(spans)), spans.values(), strict=True):
-            for cell in cells:
-                total[cell] = numbers
+        cells = (values[~in_sums].tolist() for values in (starts, stops, forms, rows, columns))
+        for start, stop, number, row, column in zip(*cells, strict=True):
+            spans.setdefault(Span(start, stop, self.names[number]), []).append((row, column))
+        for value, places in zip(alone(list(spans)), spans.values(), strict=True):
+            for place in places:
+                total[place] = value
         return np.asarray(total.sum(axis=0))
 
     def by_message(self, cost: Callable[[Synthetic], int]) -> Ints:
