@@ -83,22 +83,17 @@ def facts_of(page: Frame, item: PageCompaction) -> dict[str, Any]:
 
 def row_of(row: Crossing) -> dict[str, Any]:
     """One text, what the request before, the summariser and the request after have of it."""
-    text = row.snippet.text
+    text, given = row.snippet.text, ""
+    if row.given is not None:  # whether the summariser had it: what it has never seen it could not keep
+        given = "not known" if row.given in UNSURE else "yes" if row.given in HELD else "never seen"
     return {
         "kind": row.snippet.kind,
         "text": visible(text[:QUOTED]) + (" …" if len(text) > QUOTED else ""),
         "before": STATE_WORDS[row.before],
-        "given": "" if row.given is None else _given_words(row.given),
+        "given": given,
         "after": STATE_WORDS[row.after],
         "badge": BADGES.get(row.after, "badge-compaction"),
     }
-
-
-def _given_words(state: SnippetState) -> str:
-    """Whether the summariser had a text: one that it has "never seen" it could not keep."""
-    if state in UNSURE:
-        return "not known"
-    return "yes" if state in HELD else "never seen"
 
 
 def _sentences(rows: tuple[Crossing, ...], shown: list[Crossing]) -> list[str]:

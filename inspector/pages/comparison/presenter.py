@@ -262,6 +262,7 @@ def rows(compared: PolicyComparison, policies: Sequence[PolicyRow], view: str, p
 
 
 def _rank(row: PolicyRow, order: Order) -> tuple[bool, float]:
+    """A key to sort by, with rows without a value last in both directions."""
     assert order.column is not None
     value = None if row.outcome is None else order.column.value(row.outcome)
     if not isinstance(value, int | float):
@@ -333,6 +334,7 @@ def headline(compared: PolicyComparison) -> str:
 
 
 def _price(row: PolicyOutcome | None) -> tuple[bool, int]:
+    """A key to sort by: the cost; where it is unknown, after all others, the prompt tokens."""
     assert row is not None
     total = row.costs.total
     return total is None, row.costs.prompt if total is None else total

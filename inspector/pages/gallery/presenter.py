@@ -226,6 +226,7 @@ def usage_words(scenario: Scenario) -> str:
 
 
 def _usage(simulation: Simulation) -> str:
+    """From which turn on the provider of one part of a scenario reports its counts."""
     if simulation.reported_from is None:
         return "not reported"
     return "reported" if simulation.reported_from == 0 else f"from turn {turn_number(simulation.reported_from):,}"

@@ -95,7 +95,12 @@ def _context(job: Import) -> dict[str, Any]:
     rows = [choosing.row(session, report) for session in sessions] if report else []
     phases = ARCHIVE_PHASES if job.unpacks else PHASES
     names = list(phases)
-    read = _read(job) if report else {}
+    read: dict[str, int] = {}
+    if report:  # the figures of all sessions that the import brought, as their pages have them
+        sums = ("events", "calls", "reported_calls", "tool_calls", "tool_results", "compactions", "prompt_tokens_sum")
+        read = sessions_of(job).aggregate(
+            **{name: Sum(name, default=0) for name in sums}, prompt_tokens_max=Max("prompt_tokens_max", default=0)
+        )
     recording = job.recording
     reached = len(names) if job.state == Import.State.DONE else names.index(job.phase) if job.phase in names else 0
     places = [
@@ -117,12 +122,3 @@ def _context(job: Import) -> dict[str, Any]:
         "read": read,
         "share": round(100 * read["reported_calls"] / read["calls"]) if read.get("calls") else 0,
     }
-
-
-def _read(job: Import) -> dict[str, int]:
-    """The figures of all sessions that an import brought, as their pages have them."""
-    sums = ("events", "calls", "reported_calls", "tool_calls", "tool_results", "compactions", "prompt_tokens_sum")
-    figures = sessions_of(job).aggregate(
-        **{name: Sum(name, default=0) for name in sums}, prompt_tokens_max=Max("prompt_tokens_max", default=0)
-    )
-    return figures

@@ -359,10 +359,14 @@ def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, r
     own = f"set for this session, instead of {row.window:,} ({row.window_source})" if row.window_override else ""
     other = f"the replay uses {replays:,}" if replays != window.value else ""
     evidence = Counter(item.evidence.value for item in session.compactions if is_counted(item))
+    models = Counter({name: answer.calls for name, answer in known.answers.items() if name})
+    model = main_model(session, known.answers)
+    if len(models) > 1:
+        model = ", ".join(f"{name} ({counted(count, 'call')})" for name, count in models.most_common(MODELS_NAMED))
     rows = [
         {"name": "format", "value": format_name},
         {"name": "agent", "value": session.agent},
-        {"name": "model", "value": _models(known)},
+        {"name": "model", "value": model},
         {
             "name": "context window",
             "value": f"{window.value:,} tokens",
@@ -387,14 +391,6 @@ def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, r
         },
     ]
     return [row for row in rows if row["value"]]
-
-
-def _models(known: Facts) -> str:
-    """The model; where several answered, each with its calls, the first with most."""
-    counts = Counter({name: answer.calls for name, answer in known.answers.items() if name})
-    if len(counts) < 2:
-        return main_model(known.session, known.answers)
-    return ", ".join(f"{name} ({counted(count, 'call')})" for name, count in counts.most_common(MODELS_NAMED))
 
 
 def missing(facts: Facts) -> list[str]:

@@ -98,6 +98,10 @@ def _overview(page: Frame) -> dict[str, Any]:
     compared = presenter.comparison(analysis.data, analysis.facts.recording, replayed, forecast)
     replay = page.choice.query() or f"?policy={page.choice.kind.name}"
     side_by_side = urlencode([("side", row.pk), ("side", f"{row.pk}{replay}")])
+    settings = {}
+    if not wants_part(page.request, GROWN):  # the form of what-if, and the settings that were saved
+        typed = {key: page.request.GET.get(key, "") for key in NAMES}
+        settings = {"form": form(page.choice, typed, page.errors, in_use(page)), "saved": presets.menu(page)}
     return {
         "errors": page.errors,
         "answers": answers(page, "" if analysis.facts.is_contextguards else headline(analysis.facts.explanation)),
@@ -124,15 +128,9 @@ def _overview(page: Frame) -> dict[str, Any]:
         },
         "comparison": {**compared, "name": name, "notes": analysis.replayed.notes},
         "in_use": " ".join(in_use(page).values()),
-        **({} if wants_part(page.request, GROWN) else _settings(page)),
+        **settings,
         **_facts(page),
     }
-
-
-def _settings(page: Frame) -> dict[str, Any]:
-    """The form of what-if, and the settings that were saved."""
-    typed = {key: page.request.GET.get(key, "") for key in NAMES}
-    return {"form": form(page.choice, typed, page.errors, in_use(page)), "saved": presets.menu(page)}
 
 
 def _facts(page: Frame) -> dict[str, Any]:

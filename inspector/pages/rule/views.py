@@ -38,7 +38,9 @@ def session_rule(request: HttpRequest, session_id: UUID) -> HttpResponse:
     agent = agent_of(page.analysis.head)
     stated = explanations.settings_of(page.analysis.head, page.row.project_id)
     tried = present.typed(request.GET, present.PREFIX)
-    asked, own_window, scope = bool(tried or page.choice.window), _window(page.row), _scope(page.row)
+    asked, own_window = bool(tried or page.choice.window), _window(page.row)
+    of_model = windows.is_of_model(page.row) and not page.row.window_override
+    scope = f"all sessions of {page.row.model}" if of_model else "this session alone"
     window_words = f"{int(own_window[WINDOW]):,} tokens for {scope}" if own_window.get(WINDOW) else ""
     explanation, errors = _explained(page, stated, tried) if asked else (page.analysis.facts.explanation, {})
     pagers = {
@@ -114,11 +116,6 @@ def _no_window(values: dict[str, str]) -> str:
     except GuardError as error:
         return sentence(error)
     return ""
-
-
-def _scope(row: Session) -> str:
-    of_model = windows.is_of_model(row) and not row.window_override
-    return f"all sessions of {row.model}" if of_model else "this session alone"
 
 
 def _state_window(row: Session, typed: str) -> dict[str, str]:

@@ -31,10 +31,8 @@ def csv_file(name: str, header: Iterable[str], rows: Iterable[Iterable[Any]]) ->
     response = attachment(HttpResponse(content_type="text/csv; charset=utf-8"), name)
     writer = csv.writer(response)
     writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    for row in rows:
+        writer.writerow(
+            [f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_SIGNS) else value for value in row]
+        )
     return response
-
-
-def _cell(value: Any) -> Any:
-    """A value that a spreadsheet shows and does not compute."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_SIGNS) else value

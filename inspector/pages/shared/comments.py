@@ -192,12 +192,11 @@ def _shown(request: HttpRequest, session: Session, choice: Choice, row: Comment)
 def as_remarks(session: Session) -> list[str]:
     """The first comments of the open threads as lines of the form of a share: "step 12: …" where a step has them."""
     first = Comment.objects.in_session(session).filter(thread=None, resolved=None).exclude(text="")[:MOST_REMARKS]
-    return [f"{_plain_words(place_of(row))}: {' '.join(row.text.split())}" for row in first]
-
-
-def _plain_words(place: CommentPlace) -> str:
-    """A place as it is typed: step 1234."""
-    return " ".join(f"{name} {number}" for name, number in place.fields.items())
+    remarks = []
+    for row in first:
+        place = " ".join(f"{name} {number}" for name, number in place_of(row).fields.items())
+        remarks.append(f"{place}: {' '.join(row.text.split())}")
+    return remarks
 
 
 def pieces(text: str, session: Session, choice: Choice) -> Iterable[dict[str, str]]:

@@ -91,18 +91,13 @@ def _message(page: Frame, row: MessageRow, events: dict[int, Event], at: int, co
         part["started"] = _started(page, message_part)
     if row.event is not None:
         for part in shown["parts"]:
-            part["comments"] = _commented(page, row.event, part["index"])
+            place = CommentPlace(comments.PART, row.event, part["index"])
+            url = page.paths["comments"] + page.choice.query(**place.fields)
+            part["comments"] = {"count": page.comment_counts[place], "url": url, "words": place.words}
     known = counts is not None and row.event is not None and row.message is None
     shown["tokenizer_text"] = tokens(int(counts["o200k"][row.event])) if known else ""
     texts = {"heuristic_text": tokens(heuristic) if heuristic else "", "attributed_text": tokens(attributed)}
     return {**shown, **texts, "attributed_text": tokens(attributed) if attributed is not None else ""}
-
-
-def _commented(page: Frame, event: int, part: int) -> dict[str, Any]:
-    """The comments of a part of the log: their number, and where they are read and written."""
-    place = CommentPlace(comments.PART, event, part)
-    url = page.paths["comments"] + page.choice.query(**place.fields)
-    return {"count": page.comment_counts[place], "url": url, "words": place.words}
 
 
 def _started(page: Frame, part: Part) -> dict[str, str]:

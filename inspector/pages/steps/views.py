@@ -41,7 +41,11 @@ def session_steps(request: HttpRequest, session_id: UUID) -> HttpResponse:
     if (answer := followed(request, session_id, _grown)) is not None:
         return answer
     page = frame(request, session_id)
-    at = step_of(request, "at", page.count, _step_that_started(page))
+    # ?started=ID asks for the first step whose request holds the call that started that session.
+    started = request.GET.get("started", "")
+    place = next((one.at for one in page.analysis.head.sub_agents if started and one.session == started), None)
+    step = 0 if place is None else int(np.searchsorted(page.analysis.ledger.steps["at"], place, side="right"))
+    at = step_of(request, "at", page.count, step)
     context = _context(page, at, whole=not wants_part(request, "step"))
     if page.count:
         context["comments"] = _comments(page, at)(request)
@@ -77,13 +81,6 @@ def _context(page: Frame, at: int, whole: bool) -> dict[str, Any]:
         if page.count:
             context |= {"list": rows_around(page, around=at), "filters": filter_links(page, at)}
     return context
-
-
-def _step_that_started(page: Frame) -> int:
-    """The step that ?started=ID asks for: the first one whose request holds the call that started that session."""
-    name = page.request.GET.get("started", "")
-    place = next((agent.at for agent in page.analysis.head.sub_agents if name and agent.session == name), None)
-    return 0 if place is None else int(np.searchsorted(page.analysis.ledger.steps["at"], place, side="right"))
 
 
 @require_GET

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting
-from guard_core.sweep import MEASURES, Measure
+from guard_core.sweep import MEASURES
 from inspector.models import Project, Session, Sweep, Tag
 from inspector.pages.shared.htmx import render_part
 from inspector.pages.shared.listing import DEFAULT_SORT, Listing, about, choices
@@ -208,7 +208,10 @@ def sweep(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, row: Sweep, answer: runs.EndedSweep) -> dict[str, Any]:
-    known, measure = {item.name: item for item in presenter.measures_of(answer)}, _measure(request, answer)
+    known = {item.name: item for item in presenter.measures_of(answer)}
+    # The figure that the address names, where the sweep has it; else overflows, or what was made small.
+    first = "overflows" if any(cell.overflow_steps for cell in answer.result.cells) else answer.question.by
+    measure = known.get(request.GET.get("figure", ""), known.get(first, MEASURES["compactions"]))
     heat = presenter.heat(answer, measure)
     address = reverse("sweep", args=[row.pk])
     keys = [key for key, _ in answer.sessions[: presenter.SHOWN_SESSIONS]]
@@ -227,13 +230,6 @@ def _answer(request: HttpRequest, row: Sweep, answer: runs.EndedSweep) -> dict[s
         "trade_offs": presenter.trade_offs(answer),
         "sessions": presenter.sessions(answer, abouts),
     }
-
-
-def _measure(request: HttpRequest, answer: runs.EndedSweep) -> Measure:
-    """The figure that an address names, where the sweep has it; else overflows, or what was made small."""
-    known = {item.name: item for item in presenter.measures_of(answer)}
-    first = "overflows" if any(cell.overflow_steps for cell in answer.result.cells) else answer.question.by
-    return known.get(request.GET.get("figure", ""), known.get(first, MEASURES["compactions"]))
 
 
 @require_POST

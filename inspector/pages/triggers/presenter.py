@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.urls import reverse
@@ -96,7 +96,10 @@ def context(project: Project, known: TriggersAnalysis, first: int = 0) -> dict[s
         "headline": headline(known),
         "rows": [_row(row, known.wanted, links, drawn) for row in shown],
         "pager": pages,
-        "quiet": [_quiet(row, links) for row in quiet[:LISTED]],
+        "quiet": [
+            {**_names(row.key), "sessions": f"{len(row.sessions):,}", "above": links.place(row.above)}
+            for row in quiet[:LISTED]
+        ],
         "quiet_count": len(quiet),
         "more_quiet": max(0, len(quiet) - LISTED),
         "ticks": times.ticks if times else [],
@@ -241,11 +244,6 @@ def _unsaid(counts: Mapping[Cause, int]) -> int:
     return sum(counts.get(cause, 0) for cause in UNSAID)
 
 
-def _quiet(row: TriggerRow, links: Links) -> dict[str, Any]:
-    """A row without compactions, which proves only what the threshold is above."""
-    return {**_names(row.key), "sessions": f"{len(row.sessions):,}", "above": links.place(row.above)}
-
-
 def headline(known: TriggersAnalysis) -> str:
     """The page in a sentence or two."""
     rows = [row for row in known.rows if row.fired]
@@ -288,22 +286,17 @@ def totals(known: TriggersAnalysis) -> list[dict[str, str]]:
 def filters(project: Project, known: TriggersAnalysis) -> dict[str, Any]:
     """The form: what may be chosen, and what is."""
     tags = Tag.objects.of(project).filter(sessions__deleted=None).values_list("name", flat=True).distinct()
-    menus = (
+    fields = (
         ("agent", "Agent", known.values("agent"), known.wanted.agent),
         ("model", "Model", known.values("model"), known.wanted.model),
         ("tag", "Tag", list(tags.order_by("name")[:TAGS]), known.wanted.tag),
     )
-    return {
-        "menus": [
-            {"name": name, "label": label, "options": _options(values, chosen)} for name, label, values, chosen in menus
-        ]
-    }
-
-
-def _options(values: Iterable[str], chosen: str) -> list[dict[str, Any]]:
-    """What a menu offers, in order; what is chosen is offered though no session has it any more."""
-    names = dict.fromkeys([*([chosen] if chosen else []), *values])
-    return [{"value": value, "on": value == chosen} for value in sorted(names, key=str.casefold)]
+    menus = []
+    for name, label, values, chosen in fields:  # what is chosen is offered though no session has it any more
+        offered = sorted(dict.fromkeys([*([chosen] if chosen else []), *values]), key=str.casefold)
+        options = [{"value": value, "on": value == chosen} for value in offered]
+        menus.append({"name": name, "label": label, "options": options})
+    return {"menus": menus}
 
 
 def _change(change: ThresholdChange, links: Links) -> dict[str, Any]:
