@@ -178,6 +178,7 @@ async def _tunnel(streams: Streams, upstream: Upstream, proxy: HttpProxy) -> Non
 
 
 def _is_loopback(host: str) -> bool:
+    """Is a host this machine, which no proxy reaches."""
     with suppress(ValueError):
         return ip_address(host).is_loopback
     return host.lower() == "localhost"

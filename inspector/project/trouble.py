@@ -58,18 +58,14 @@ NO_DATABASE = Trouble(
 def trouble_of(error: BaseException | None) -> Trouble | None:
     """The trouble behind an exception; None where it is something else."""
     if isinstance(error, OSError):
-        return _of_system(error)
+        if error.errno in _FULL_CODES or error.strerror in _FULL_WORDS:
+            return DISK_FULL
+        return UNWRITABLE if error.errno in _UNWRITABLE_CODES else None
     if isinstance(error, DatabaseError | InterfaceError | sqlite3.Error):
         words = str(error).lower()
         sqlite = next((trouble for begin, trouble in _SQLITE_WORDS.items() if words.startswith(begin)), None)
         return _of_postgres(error) or sqlite
     return None
-
-
-def _of_system(error: OSError) -> Trouble | None:
-    if error.errno in _FULL_CODES or error.strerror in _FULL_WORDS:
-        return DISK_FULL
-    return UNWRITABLE if error.errno in _UNWRITABLE_CODES else None
 
 
 def _of_postgres(error: Exception) -> Trouble | None:

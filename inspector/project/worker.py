@@ -71,7 +71,10 @@ def main(piped: bool = False) -> int:
         from django.conf import settings
 
         django.setup()
-        _load_ahead()
+        import genai_prices  # noqa: F401 - both are what the first job would otherwise wait for
+
+        import inspector.jobs.kinds  # noqa: F401
+
         describe_all()
     if not piped:  # else the server that started it gave it its own
         beside(Path(settings.DATA_DIR))
@@ -109,13 +112,6 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 def _is_news(record: logging.LogRecord) -> bool:
     """What the queue logs of a job that a stop has broken off is no failure: the job is handed back."""
     return not _stopping.is_set()
-
-
-def _load_ahead() -> None:
-    """Import what the first job would otherwise wait for."""
-    import genai_prices  # noqa: F401
-
-    import inspector.jobs.kinds  # noqa: F401
 
 
 def _work(bell: Bell) -> None:

@@ -8,7 +8,7 @@ lies in one place of the index there, or in few. Entries of events that are gone
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -151,9 +151,14 @@ class PostgresIndex:
     """tsvector under a GIN index. Texts are cut into words here, so that both databases find the same."""
 
     def add(self, session: Session, entries: Sequence[IndexedText]) -> None:
+        rows = []
+        for event_id, text in entries:
+            plain = text.translate(_BREAKS) if text.isascii() else _GAPS.sub(" ", fold(text))
+            pieces = (plain[start : start + PIECE_CHARS] for start in range(0, len(plain), PIECE_CHARS))
+            rows += [(event_id, session.pk, piece) for piece in pieces]
         with connection.cursor() as cursor:
             statement = "INSERT INTO inspector_text VALUES (%s, %s, to_tsvector('simple', %s))"
-            cursor.executemany(statement, list(self._pieces(session, entries)))
+            cursor.executemany(statement, rows)
 
     def remove(self, session: Session, entries: Sequence[IndexedText]) -> None:
         with connection.cursor() as cursor:
@@ -201,13 +206,6 @@ class PostgresIndex:
                 [project.pk, self._match(query), 2**62 if before is None else before, limit],
             )
         ]
-
-    def _pieces(self, session: Session, entries: Sequence[IndexedText]) -> Iterator[tuple[int, UUID, str]]:
-        """The rows of texts, each of at most `PIECE_CHARS` characters."""
-        for event_id, text in entries:
-            plain = text.translate(_BREAKS) if text.isascii() else _GAPS.sub(" ", fold(text))
-            for start in range(0, len(plain), PIECE_CHARS):
-                yield event_id, session.pk, plain[start : start + PIECE_CHARS]
 
     def _match(self, query: Query) -> str:
         terms = ("<->".join(f"'{token}'" for token in term.tokens) + (":*" * term.prefix) for term in query.terms)

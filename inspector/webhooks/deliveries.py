@@ -96,7 +96,10 @@ def send(hook_id: str, seconds: float = TOTAL_SECONDS) -> DeliveryCounts:
     if not failed:
         hooks.update(due=None)
     Delivery.unscoped.filter(webhook=hook, finished__lt=Now() - KEPT).delete()
-    _enqueue_rest(hook_id)
+    waiting = Delivery.unscoped.filter(webhook__pk=hook_id, state=Delivery.State.WAITING).order_by("due")
+    rest, due = hooks.first(), waiting.values_list("due", flat=True).first()
+    if rest is not None and due is not None:  # what is left is sent when it is due
+        queue.enqueue(SEND, hook_id, priority=PRIORITY, run_after=max(due, rest.due or due))
     return DeliveryCounts(delivered, failed)
 
 
@@ -180,15 +183,6 @@ def _stop(hook: Webhook, why: str) -> bool:
     waiting = Delivery.unscoped.filter(webhook=hook, state=Delivery.State.WAITING)
     waiting.update(state=Delivery.State.FAILED, finished=Now(), answer="Not sent: the webhook has ended.")
     return False
-
-
-def _enqueue_rest(hook_id: str) -> None:
-    """Queue what is left, for the moment when it is due."""
-    hook = Webhook.unscoped.filter(pk=hook_id, stopped="").first()
-    waiting = Delivery.unscoped.filter(webhook__pk=hook_id, state=Delivery.State.WAITING).order_by("due")
-    due = waiting.values_list("due", flat=True).first()
-    if hook is not None and due is not None:
-        queue.enqueue(SEND, hook_id, priority=PRIORITY, run_after=max(due, hook.due or due))
 
 
 def last(hook: Webhook, count: int) -> list[Delivery]:
