@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from guard_core.events import Event, Role, TextPart, part_text
+from guard_core.plural import counted
 from guard_core.recordings.formats.vibe import journal, messages
 from guard_core.recordings.formats.vibe.history import VibeHistory, before, is_entry, merged
 from guard_core.recordings.formats.vibe.journal import JournalReader
@@ -20,7 +21,7 @@ from guard_core.recordings.reading.threads import Thread
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import AgentSetting, ModelCall, RecordedCompaction, Session
 
-BEFORE = "{} calls before the journal have no tokens in the file; tools that began at one moment count as one call."
+BEFORE = "{} before the journal {} no tokens in the file; tools that began at one moment count as one call."
 BEGINS = "The journal begins at a snapshot: of what came before, its first request shows what was still sent."
 
 
@@ -97,15 +98,14 @@ class StoreReader:
             past = [
                 Request(sent[:at], ModelCall(at=0), sent[at]) for at in range(len(sent)) if sent[at].role is Role.MODEL
             ]
-        answers = sum(request.response is not None for request in past)
-        notes = [BEFORE.format(f"{answers:,}")] if past else []
-        if not own:
-            return past, notes
         answered = [place for place, request in enumerate(past) if request.response is not None]
+        if not own:
+            return past, _notes_before(past)
         if answered and (usage := journal.counts(self.journal.known_usage)):
             place = answered[-1]
             past[place] = msgspec.structs.replace(past[place], call=msgspec.structs.replace(past[place].call, **usage))
             self.facts.call(usage["prompt_tokens"])
+        notes = _notes_before(past)
         if declared is not None:
             self.facts.compaction()
             own = [msgspec.structs.replace(own[0], declared=declared), *own[1:]]
@@ -166,3 +166,10 @@ def _with_pending(item: RecordedCompaction, pending: dict[str, int | None]) -> R
     pending_tokens = pending.get("" if summariser is None else summariser.source_id) or None
     known = summariser is not None and summariser.prompt_tokens is not None
     return msgspec.structs.replace(item, pending_tokens=pending_tokens, summariser=summariser if known else None)
+
+
+def _notes_before(past: list[Request]) -> list[str]:
+    """What is to be said of the calls before the journal; the last of them may have its tokens."""
+    answered = [request.call for request in past if request.response is not None]
+    lacking = sum(call.prompt_tokens is None for call in answered)
+    return [BEFORE.format(counted(lacking, "call"), "has" if lacking == 1 else "have")] if past else []

@@ -284,6 +284,14 @@ def test_an_archive_of_the_folder_has_the_time_before_the_journal_too():
     assert recording.facts.compactions == 1
 
 
+def test_the_last_answer_before_the_journal_has_the_tokens_that_the_journal_names():
+    usage = {"inputTokens": 650, "cachedInputTokens": 0, "outputTokens": 9, "totalTokens": 659}
+    named = record("projection_delta", delta=[{"state": {"session": {"id": "s", "contextUsage": usage}}}])
+    (session,) = read(archive({**FOLDER, "s/journal/1.jsonl": lines(named, *LATER)})).sessions
+    assert [call.prompt_tokens for call in session.calls] == [None, None, None, 650, 700]
+    assert "3 calls before the journal have no tokens in the file" in session.notes[0]
+
+
 def test_a_compaction_whose_summary_is_lost_still_keeps_the_users_messages():
     more = [CHUNK[0], *CHUNK[1:4], checkpoint(4), effect(5, "d"), checkpoint(7), effect(8, "e")]
     files = {**FOLDER, "s/chunks/1.json": json.dumps(more).encode(), "s/chunks/2.json": b"[]"}
