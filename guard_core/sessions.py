@@ -188,6 +188,10 @@ DAMAGED = "Damaged lines or records of the file were left out: what they held is
 NO_CONTENT = "No message content was found: the tokens of each call are known, and a compaction need not show."
 # The note of a conversation of which only the model's answers were kept.
 ANSWERS_ONLY = "What was sent to the model is not in the file, only what came back."
+# The note of a call that an agent keeps as a session of its own.
+WROTE_SUMMARY = (
+    "This is the call that wrote the summary of a compaction: what it was sent is the conversation before it."
+)
 # The note of a conversation whose first messages open as clients open the summary of a compaction, or with one that
 # another conversation of the file continued from.
 BEGINS_WITH_SUMMARY = (

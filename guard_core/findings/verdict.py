@@ -37,6 +37,7 @@ from guard_core.sessions import (
     MAY_REPEAT,
     NO_CONTENT,
     UNRECORDED_COMPACTIONS,
+    WROTE_SUMMARY,
     Evidence,
 )
 from guard_core.trace import Trace
@@ -60,6 +61,7 @@ _NO_WHOLE = {
     MAY_BE_SUMMARISED: "No compaction in the file, perhaps continued in another conversation",
     MAY_FOLLOW: "No compaction in the file, perhaps continued from another conversation",
     MAY_GO_ON: "No compaction in the file, perhaps continued in another conversation",
+    WROTE_SUMMARY: "The call that wrote a compaction's summary",
     DAMAGED: "No compaction in what could be read of the file",
 }
 

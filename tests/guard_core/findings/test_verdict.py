@@ -25,6 +25,7 @@ from guard_core.sessions import (
     NO_CONTENT,
     RECORDERS_WINDOW,
     UNRECORDED_COMPACTIONS,
+    WROTE_SUMMARY,
     ModelCall,
     Provenance,
     Sourced,
@@ -73,6 +74,7 @@ def test_a_window_that_the_recording_program_was_given_is_not_said_to_be_set_by_
         (HEADED_SUMMARY, "No compaction in the file, perhaps begun with a summary"),
         (UNRECORDED_COMPACTIONS, "No compaction in the file, which need not record one"),
         (NO_CONTENT, "No compaction can be seen, as no message content was found"),
+        (WROTE_SUMMARY, "The call that wrote a compaction's summary"),
     ],
 )
 def test_a_conversation_that_is_perhaps_no_whole_one_is_not_called_healthy(note, words):

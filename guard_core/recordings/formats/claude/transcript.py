@@ -58,9 +58,10 @@ from guard_core.recordings.reading.packed_list import PackedList
 from guard_core.recordings.reading.shelf import outline
 from guard_core.recordings.reading.source import ByteSource, Line
 from guard_core.recordings.reading.versions import Versions
-from guard_core.sessions import LeftBranches, ModelCall, Session
+from guard_core.sessions import WROTE_SUMMARY, LeftBranches, ModelCall, Session
 
 _MESSAGE_KINDS = frozenset({"user", "assistant", "system", "progress", "attachment"})
+_COMPACTS = "acompact-"  # begins the id under which Claude Code 2.1 keeps the call that writes a summary
 _OTHER_KINDS = frozenset({"file-history-snapshot", "queue-operation", "last-prompt", "custom-title", "permission-mode"})
 
 
@@ -402,7 +403,9 @@ class ClaudeTranscriptReader:
         log = self._log(parents_first(chain))
         log.finish()
         about = {} if self._has_main() else {"settings": self.prompt.settings, **self._prompt()}
-        title = f"Sub-agent {name[:40]}"
+        if compacts := name.startswith(_COMPACTS):
+            log.builder.notes.append(WROTE_SUMMARY)
+        title = f"{'Call of a compaction' if compacts else 'Sub-agent'} {name[:40]}"
         about |= {"agent": f"{ClaudeTranscriptFormat.label} sub-agent", "title": title, "parent": self.session_id}
         about["versions"] = self.versions.of(log.builder.outlines)
         return log.session(source_id=name, **about)

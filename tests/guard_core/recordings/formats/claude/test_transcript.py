@@ -12,7 +12,7 @@ from guard_core.recordings.formats.claude.log import CLEARED
 from guard_core.recordings.formats.claude.transcript import FORMAT
 from guard_core.recordings.reading.early_events import SendingPace
 from guard_core.rules import explain
-from guard_core.sessions import Evidence, LeftBranches, Refusal, SubAgent
+from guard_core.sessions import WROTE_SUMMARY, Evidence, LeftBranches, Refusal, SubAgent
 from guard_core.views import Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_hostile, check_sample_facts, lines, read_as, spoiled, texts
 
@@ -490,6 +490,15 @@ def test_sub_agents_inside_the_file_are_sessions_of_their_own():
     assert (agent.source_id, agent.parent) == ("k1", main.source_id)
     assert [step.prompt_tokens for step in main.side_calls] == [7]
     assert recording.facts.model_calls == 1
+
+
+def test_the_call_that_wrote_a_summary_is_named_as_one():
+    side = {"isSidechain": True, "agentId": "acompact-946d2b"}
+    asked = user("s1", None, "Your task is to create a detailed summary of the conversation so far", **side)
+    (call,) = read(asked, answer("s2", "s1", "<summary>Done</summary>", prompt=139_534, **side)).sessions
+
+    assert call.title == "Call of a compaction acompact-946d2b"
+    assert WROTE_SUMMARY in call.notes
 
 
 def synthetic(uuid, parent, content, **fields):
