@@ -37,6 +37,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "otel": "requests in the words of the Responses API, of Google or of the AI SDK",
         "pi": "edits of its context",
     },
+    20: {"pi": "names of agents that write pi's entries, such as Letta Code, OpenClaw and oh-my-pi"},
 }
 
 
