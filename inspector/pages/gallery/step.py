@@ -9,7 +9,7 @@ from guard_core.ledger import Ledger
 from guard_core.sessions import Provenance
 from guard_core.simulator.flow import Flow, Simulation
 from guard_core.trace import CompactionRecord, Term, Trace
-from inspector.pages.shared.card import DECISION_TERMS, term_row
+from inspector.pages.shared.card import DECISION_TERMS, inequality, term_row
 from inspector.pages.shared.flow import fact, stage
 from inspector.pages.shared.numbers import counted, percent, step_number, tokens
 
@@ -136,8 +136,7 @@ def _decided(step: SimulatedStep) -> dict[str, Any]:
         return stage(GUARD, "No decision", "never compacts", "This policy never compacts.", off=True)
     if decided < 0 or threshold < 0:
         return stage(GUARD, "Decide", "compacts" if step.value("fired") else "does not compact", text, *facts)
-    sign = "≥" if decided >= threshold else "<"
-    return stage(GUARD, "Decide", f"{decided:,} {sign} {threshold:,}", text, *facts)
+    return stage(GUARD, "Decide", inequality(decided, threshold, step.terms), text, *facts)
 
 
 def _term(term: Term, at: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from guard_core.sessions import Provenance
 from guard_core.trace import Term, Trace
 from inspector.pages.policies.examples import Example
 from inspector.pages.policies.presenter import looks
-from inspector.pages.shared.card import DECISION_TERMS, term_row
+from inspector.pages.shared.card import DECISION_TERMS, inequality, term_row
 from inspector.pages.shared.numbers import DASH, counted, step_number, tokens
 
 AGENT, POLICY, MODEL = "agent", "policy", "model"
@@ -107,7 +107,7 @@ def _decide(trace: Trace, at: int, terms: Sequence[Term]) -> dict[str, Any]:
         return _stage(
             POLICY, "Decide", short, "The policy decides without a threshold in tokens.", *rows, off=not fired
         )
-    short = f"{decided:,} {'≥' if decided >= threshold else '<'} {threshold:,}"
+    short = inequality(decided, threshold, terms)
     return _stage(POLICY, "Decide", short, "The policy compares its count with its threshold.", *rows)
 
 

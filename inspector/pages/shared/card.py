@@ -39,7 +39,7 @@ def card(
         )
     return {
         "side": side,
-        "inequality": inequality(decision, threshold),
+        "inequality": inequality(decision, threshold, terms),
         "verdict": recorded_verdict(trace, step, compacted) if side == "recorded" else replayed_verdict(trace, step),
         "badge": BADGES[side][fires],
         "badge_class": "badge-compaction" if fires else "",
@@ -61,11 +61,14 @@ def with_sources(terms: Sequence[Term], window: Sourced, typed: Container[str]) 
     ]
 
 
-def inequality(decision: int, threshold: int) -> str:
-    """The comparison that decides, with its numbers."""
+def inequality(decision: int, threshold: int, terms: Sequence[Term]) -> str:
+    """The comparison that decides, with its numbers and with the sign that the policy's own terms have."""
     if decision < 0 or threshold < 0:
         return "nothing to compare"
-    return f"{decision:,} {'≥' if decision >= threshold else '<'} {threshold:,}"
+    said = [term.expression for term in terms]
+    exceeds, is_at_most = (any(f"{decision:,} {sign} {threshold:,}" in one for one in said) for sign in (">", "<="))
+    sign = ">" if exceeds else "≤" if is_at_most else "≥" if decision >= threshold else "<"
+    return f"{decision:,} {sign} {threshold:,}"
 
 
 def recorded_verdict(trace: Trace, step: int, compacted: bool) -> str:

@@ -33,9 +33,20 @@ def recorded(gap, step, **more):
 
 
 def test_equality_fires():
-    assert inequality(180_000, 180_000) == "180,000 ≥ 180,000"
-    assert inequality(179_999, 180_000) == "179,999 < 180,000"
-    assert inequality(-1, 180_000) == "nothing to compare"
+    assert inequality(180_000, 180_000, ()) == "180,000 ≥ 180,000"
+    assert inequality(179_999, 180_000, ()) == "179,999 < 180,000"
+    assert inequality(-1, 180_000, ()) == "nothing to compare"
+
+
+@pytest.mark.parametrize(("name", "signs"), [("contextguard", "≥<"), ("letta-code", ">≤"), ("openhands", ">≤")])
+def test_a_policy_compares_with_its_own_sign(name, signs):
+    value = bundled("long-coding")
+    ledger, policy = Ledger.of(value), get_policy(name)
+    trace = replay(ledger, policy, window=150_000, usage=usage_for(ledger, attribute(ledger)))
+    cards = (card(trace, step, policy.explain(trace, step), side="replayed") for step in range(len(trace)))
+    shown = {sign for one in cards for sign in "≥<>≤" if f" {sign} " in one["inequality"]}
+    assert shown <= set(signs)
+    assert shown
 
 
 def test_a_recorded_compaction_that_the_policy_agrees_with_says_so(gap):
