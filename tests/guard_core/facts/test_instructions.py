@@ -1,5 +1,7 @@
 """Which sentences of a user are rules, which of these are meant for more than one task, and which say so."""
 
+import time
+
 import pytest
 
 from guard_core.events import TextPart
@@ -175,6 +177,18 @@ def test_what_asks_for_something_remains_a_rule(sentence):
 )
 def test_a_detail_of_a_task_does_not_outlast_it(sentence, holds_on):
     assert outlasts_its_turn(sentence) == holds_on
+
+
+@pytest.mark.parametrize("text", ["<bash-stdout>" * 15_000, "<local-command-x>" * 11_000, "```" + "a" * 190_000])
+def test_tags_and_fences_that_never_end_are_read_in_time(text):
+    begun = time.process_time()
+    assert list(sentences((TextPart(text),))) == [text]
+    assert time.process_time() - begun < 2
+
+
+def test_a_tag_that_never_ends_leaves_the_printed_text_behind_it_out():
+    text = "See <bash-stderr> here.\n<bash-stdout>Never run x.</bash-stdout>Always run the tests."
+    assert list(sentences((TextPart(text),))) == ["See <bash-stderr> here.", "Always run the tests."]
 
 
 @pytest.mark.parametrize("tag", ["bash-stdout", "bash-stderr", "local-command-caveat", "local-command-stdout"])
