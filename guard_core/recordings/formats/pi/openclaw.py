@@ -29,9 +29,10 @@ _PUNCTUATION = re.compile(r"[^0-9A-Za-z]+")  # which it takes out of ids of call
 
 
 class StoredSession(NamedTuple):
-    """A session of the database: its entries as lines, numbered as they were written, and the window in tokens."""
+    """A session of the database: its entries as lines, numbered as they were written and read when they are asked for,
+    and the window in tokens."""
 
-    lines: list[Line]
+    lines: Iterator[Line]
     window: int | None
 
 
@@ -56,7 +57,7 @@ def stored_sessions(source: ByteSource) -> Iterator[StoredSession]:
         )
         for name in names:
             rows = database.rows(EVENTS, where={"session_id": name}, order=("seq",))
-            lines = [line for row in rows if (line := _line(database, row)) is not None]
+            lines = (line for row in rows if (line := _line(database, row)) is not None)
             yield StoredSession(lines, windows.get(name))
 
 

@@ -114,15 +114,20 @@ def _from_database(source: ByteSource) -> Recording:
     """The sessions of a database of OpenClaw."""
     sessions, reader = list[Session](), PiSessionReader(source, has_lines=False)
     for stored in openclaw.stored_sessions(source):
-        reader = reader.next() if sessions else reader
-        reader.log.states_window(0, stored.window)
-        ((path, lost_at),) = active_paths(stored.lines)
-        for line in stored.lines:
-            with source.tolerate():
-                reader.line(line, path is None or line.number in path)
-        sessions += reader.recording(lost_at).sessions
+        with source.apart(sessions):
+            entries = list(stored.lines)
+            if not any(is_header(line.obj) or _is_entry(line.obj) for line in entries):
+                source.notes.skip("session without an entry that can be read")
+                continue
+            reader = reader.next() if sessions else reader
+            reader.log.states_window(0, stored.window)
+            ((path, lost_at),) = active_paths(entries)
+            for line in entries:
+                with source.tolerate():
+                    reader.line(line, path is None or line.number in path)
+            sessions += reader.recording(lost_at).sessions
     if not sessions:
-        raise DamagedRecording("the OpenClaw database holds no session")
+        raise source.nothing_left("the OpenClaw database holds no session that can be read")
     return Recording("pi", tuple(sessions), reader.facts.facts(), source.notes)
 
 

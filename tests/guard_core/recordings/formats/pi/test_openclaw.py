@@ -18,7 +18,7 @@ from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.requests import materialise
 from guard_core.rules import explain
 from guard_core.rules.registry import agent_of
-from guard_core.sessions import Provenance
+from guard_core.sessions import DAMAGED, Provenance
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import lines, read_as
 from tests.guard_core.recordings.formats.pi.test_session import HEADER, assistant, entry, result, user
@@ -164,3 +164,26 @@ def test_a_damaged_row_is_named_or_left_out(database, tmp_path):
     recording = read_as(FORMAT, path.read_bytes())
     assert recording.notes.problem_count == 1
     assert len(recording.sessions[0].events) == 5
+
+
+@pytest.mark.parametrize("damaged", [("s1",), ("s2",)])
+def test_a_session_of_which_no_row_can_be_read_leaves_the_others_as_they_are(database, tmp_path, damaged):
+    database(turns(1_000), turns(2_000))
+    path = tmp_path / "openclaw-agent.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        values = "event_json = NULL, event_zstd = x'28b52ffd00ff'"
+        connection.execute(f"UPDATE transcript_events SET {values} WHERE session_id = ?", damaged)
+    recording = read_file(path)
+    assert [session.source_id for session in recording.sessions] == [{"s1": "s2", "s2": "s1"}[damaged[0]]]
+    assert (len(recording.sessions[0].events), recording.facts.model_calls) == (6, 3)
+    assert DAMAGED not in recording.sessions[0].notes
+    assert "session without an entry that can be read" in recording.notes.skipped
+
+
+def test_a_database_of_which_nothing_can_be_read_says_why(database, tmp_path):
+    database(turns(1_000))
+    path = tmp_path / "openclaw-agent.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE transcript_events SET event_json = NULL, event_zstd = x'28b52ffd00ff'")
+    with pytest.raises(DamagedRecording, match="no session that can be read: event 0 of session s1: the zstd frame is"):
+        read_file(path)
