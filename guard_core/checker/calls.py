@@ -92,7 +92,8 @@ def _falls(story: Story) -> Iterator[int]:
 
 def _reasoning_bytes(event: Event) -> int:
     parts = [part for part in event.parts if isinstance(part, ReasoningPart)]
-    return max(sum(len(part.text.encode()) for part in parts), sum(part.opaque_bytes for part in parts))
+    words = sum(len(part.text.encode("utf-8", "surrogatepass")) for part in parts)
+    return max(words, sum(part.opaque_bytes for part in parts))
 
 
 def usage_in_characters(story: Story, finding: Finding) -> None:

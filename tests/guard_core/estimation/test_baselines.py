@@ -62,10 +62,13 @@ def test_a_fall_is_none_where_what_the_model_wrote_in_the_turn_before_is_not_cou
     assert silent_truncations(ledger) == ()
 
 
-@pytest.mark.parametrize(("sealed", "is_found"), [(30_000, False), (3_000, True)])
-def test_where_no_answer_is_counted_the_reasoning_that_the_file_shows_bounds_a_fall(sealed, is_found):
+@pytest.mark.parametrize(
+    ("words", "sealed", "is_found"),
+    [("hm " * 500, 30_000, False), ("hm " * 500, 3_000, True), ("\ud800" * 10_000, 0, False), ("\ud800", 0, True)],
+)  # half of a surrogate pair has 3 bytes
+def test_where_no_answer_is_counted_the_reasoning_that_the_file_shows_bounds_a_fall(words, sealed, is_found):
     asked = user("question" * 150)
-    thought = Event(Role.MODEL, (ReasoningPart("hm " * 500, opaque_bytes=sealed),))
+    thought = Event(Role.MODEL, (ReasoningPart(words, opaque_bytes=sealed),))
     events = [part for _ in range(3) for part in (asked, thought, model("answers " * 150))]
     calls = tuple(ModelCall(3 * step + 1, 3 * step + 1, tokens) for step, tokens in enumerate((40_000, 50_000, 42_000)))
     grown = session(*events, calls=calls)
