@@ -57,6 +57,8 @@ def entries_of(lines: Iterable[Line]) -> Iterator[Line]:
         summary = fields.mapping(fields.mapping(message, "metadata"), "compaction")
         if summary:
             stats = {"details": {"stats": summary.get("stats")}, "summary": fields.text(summary, "summary")}
+            if held is not None:  # no file of one conversation has two
+                yield held
             held = line._replace(obj={**entry, "type": "compaction", **stats})
             continue
         if held is not None and "firstKeptEntryId" not in held.obj:

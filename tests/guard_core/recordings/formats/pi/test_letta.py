@@ -173,3 +173,11 @@ def test_a_compaction_that_left_nothing_stands_before_what_follows():
     summary, *_, question, answer = compacted(9_000)
     session = read_as(FORMAT, lines(summary, question, answer)).sessions[0]
     assert [(item.at, item.base) for item in session.compactions] == [(0, (Inserted(0),))]
+
+
+def test_a_second_compaction_before_the_first_has_its_place_leaves_the_first_in_the_log():
+    first, *rest = compacted(10_001)
+    second = {**bare(7, {"role": "user", "content": "Note"}, compaction={"summary": "another"}), "id": "ui-msg-17"}
+    recording = read_as(FORMAT, lines(first, second, *rest), strict=True)
+    assert [item.at for item in recording.sessions[0].compactions] == [0, 3]
+    assert recording.facts.compactions == 2
