@@ -38,9 +38,9 @@ from guard_core.windows.window_evidence import CODEX_USABLE
 SCOPE = "model_auto_compact_token_limit_scope"
 # What that setting may be, and whether it leaves out what a context began with; numbers as in a stored explanation.
 SCOPES = {"total": False, "0": False, "body_after_prefix": True, "1": True}
-# They had a limit for each model, which changed from release to release: none for GPT-5, and 220,000, 250,000, then
-# 350,000 for gpt-5-codex, above its window (pull requests 4093, 4135, 4156 and 5292 of openai/codex). Files of 0.34 to
-# 0.44 have the model's whole window, those from 0.53 on the usable part; none between was seen.
+# Versions before 0.48 had a limit for each model, which changed from release to release: none for GPT-5, and 220,000,
+# 250,000, then 350,000 for gpt-5-codex, above its window (pull requests 4093, 4135, 4156 and 5292 of openai/codex).
+# Files of 0.34 to 0.44 have the model's whole window, those from 0.53 on the usable part; none between was seen.
 LIMITS_OF_MODELS_BEFORE = (0, 48)
 PENDING_FROM = (0, 95)  # 0.94.0 counts the last answer alone, 0.95.0 what waits, too
 CONFIGURED = "model_context_window"
