@@ -42,7 +42,7 @@ _ASKED = frozenset(
     requirement restriction role rule standard step style system task todo user
     """.split()  # noqa: SIM905
 )  # in the name of a tag around what is asked for
-_CALL = re.compile(r"[ \t]+at [^ ]")  # of those that an error lists
+_CALL = re.compile(r"\s+at \S")  # of those that an error lists
 _PERMITS = re.compile(r"\b(?:you|we) (?:may|can)\b|\blonger\b", re.IGNORECASE)
 _CLOSED = frozenset("completed complete done cancelled canceled deleted resolved".split())  # noqa: SIM905
 

@@ -1146,6 +1146,7 @@ TRACE = "\n    at parse (/app/lines.js:12:3)\n    at /app/main.js:40:9\n    at n
         (f"Fix this.\nNames should be unique.{TRACE}", "Fix this.\n"),
         (f"TypeError: names should be unique{TRACE}", "TypeError:"),
         ("Meet me\n  at noon, never later.", "Meet me\n  at noon, never later."),
+        ("Fix: x\n\u00a0 at parse (a.js:1:2)\n\u00a0 at b.js:4:9", "Fix:"),
     ],
 )
 def test_an_error_with_its_calls_is_no_words_of_the_user(text, own):
