@@ -68,7 +68,8 @@ def _less_reserve(window: int, size: int) -> tuple[str, int]:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows, reserves and shares."""
-    own = whole(typed, RESERVED, 0) or RESERVE
+    typed_reserve = whole(typed, RESERVED, 0)
+    own = RESERVE if typed_reserve is None else typed_reserve
     for window, other in windows_of(stretch):
         for size in dict.fromkeys((own, *RESERVES)):
             yield Hypothesis(*_less_reserve(window, size), other + (size != own))

@@ -55,7 +55,8 @@ def _formula(window: int, size: int) -> str:
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows and reserves."""
-    own = max(whole(typed, RESERVED, 0) or RESERVE, whole(typed, FLOOR, 0) or RESERVE_FLOOR)
+    stated = ((whole(typed, name, 0), usual) for name, usual in ((RESERVED, RESERVE), (FLOOR, RESERVE_FLOOR)))
+    own = max(usual if size is None else size for size, usual in stated)
     for window, other in windows_of(stretch):
         for size in dict.fromkeys((own, RESERVE_FLOOR, *RESERVES)):
             yield Hypothesis(_formula(window, size), window - reserve_of(window, size), other + (size != own))

@@ -9,7 +9,10 @@ import pytest
 from guard_core.events import part_text
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.rules import explain
+from guard_core.rules.oh_my_pi import rule, variants
 from guard_core.rules.registry import agent_of
+from guard_core.rules.stretches import stretches_of
+from guard_core.sessions import Provenance, Sourced
 from tests.guard_core.recordings.checks import lines, read_as
 from tests.guard_core.recordings.formats.pi.test_session import HEADER, assistant, entry, result, user
 
@@ -82,3 +85,11 @@ def test_a_handoff_stands_without_the_words_around_it():
 
     assert words(method="handoff") == "the summary"
     assert words().endswith("<summary>\nthe summary\n</summary>")
+
+
+def test_a_reserve_of_0_that_was_typed_is_no_change_of_the_rule():
+    typed = {"window": "100000", "reserve_tokens": "0"}
+    session = read(*conversation(30_007))
+    (stretch,) = stretches_of(session, Sourced(100_000, Provenance.USER, "typed in"))
+    unchanged = {item.threshold for item in variants(stretch, typed) if item.changes == 0}
+    assert unchanged == {rule(stretch, typed).threshold} == {85000}

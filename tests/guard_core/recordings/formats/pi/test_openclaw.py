@@ -17,8 +17,10 @@ from guard_core.recordings import read as read_file
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.requests import materialise
 from guard_core.rules import explain
+from guard_core.rules.openclaw import rule, variants
 from guard_core.rules.registry import agent_of
-from guard_core.sessions import DAMAGED, Provenance
+from guard_core.rules.stretches import stretches_of
+from guard_core.sessions import DAMAGED, Provenance, Sourced
 from guard_core.views import Inserted, Span
 from tests.guard_core.recordings.checks import lines, read_as
 from tests.guard_core.recordings.formats.pi.test_session import HEADER, assistant, entry, result, user
@@ -187,3 +189,11 @@ def test_a_database_of_which_nothing_can_be_read_says_why(database, tmp_path):
         connection.execute("UPDATE transcript_events SET event_json = NULL, event_zstd = x'28b52ffd00ff'")
     with pytest.raises(DamagedRecording, match="no session that can be read: event 0 of session s1: the zstd frame is"):
         read_file(path)
+
+
+def test_a_reserve_of_0_that_was_typed_is_no_change_of_the_rule():
+    typed = {"window": "100000", "reserve_tokens": "0", "reserve_tokens_floor": "0"}
+    session = read_as(FORMAT, lines(HEADER, *turns(1_000))).sessions[0]
+    (stretch,) = stretches_of(session, Sourced(100_000, Provenance.USER, "typed in"))
+    unchanged = {item.threshold for item in variants(stretch, typed) if item.changes == 0}
+    assert unchanged == {rule(stretch, typed).threshold} == {100000}
