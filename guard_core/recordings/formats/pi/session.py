@@ -106,7 +106,10 @@ class PiSessionFormat:
         last = reader.recording(lost_at)
         return Recording(last.format, (*sessions, *last.sessions), last.facts, last.notes)
 
-    def first_look(self, source: ByteSource) -> FirstLook:
+    def first_look(self, source: ByteSource) -> FirstLook | None:
+        """The calls of entries in lines; a database and messages without entries have no lines of that kind."""
+        if source.shape is SourceShape.SQLITE or all(letta.is_bare(line.obj) for line in source.head_lines()):
+            return None
         return look.look(source)
 
 

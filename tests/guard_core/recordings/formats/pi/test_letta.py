@@ -10,6 +10,7 @@ import pytest
 
 from guard_core.events import part_text
 from guard_core.ledger import Ledger
+from guard_core.recordings import first_look
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.requests import materialise
 from guard_core.rules import explain
@@ -181,3 +182,9 @@ def test_a_second_compaction_before_the_first_has_its_place_leaves_the_first_in_
     recording = read_as(FORMAT, lines(first, second, *rest), strict=True)
     assert [item.at for item in recording.sessions[0].compactions] == [0, 3]
     assert recording.facts.compactions == 2
+
+
+def test_messages_without_entries_have_no_first_look(tmp_path):
+    path = tmp_path / "messages.jsonl"
+    path.write_bytes(lines(*compacted(10_001)))
+    assert first_look(path) is None

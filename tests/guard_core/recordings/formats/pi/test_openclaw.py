@@ -13,6 +13,7 @@ import zstandard
 from guard_core.errors import DamagedRecording
 from guard_core.events import ToolResultPart
 from guard_core.ledger import Ledger
+from guard_core.recordings import first_look
 from guard_core.recordings import read as read_file
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.requests import materialise
@@ -88,6 +89,7 @@ def test_the_entries_of_a_database_are_a_session_of_openclaw(database):
 def test_a_file_of_the_database_is_recognised(database, tmp_path):
     database(turns(1_000))
     assert read_file(tmp_path / "openclaw-agent.sqlite").sessions[0].agent == "OpenClaw"
+    assert first_look(tmp_path / "openclaw-agent.sqlite") is None
 
 
 def test_results_that_are_sent_cut_are_shown_as_they_are_sent(database):
