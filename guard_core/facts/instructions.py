@@ -125,7 +125,7 @@ def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
 def _without_printed(text: str) -> str:
     """A text without what commands printed. An end that is missing is looked for once, however often its tag is there:
     as one pattern this takes 20 s for 200,000 characters of such tags."""
-    kept: list[str] = []
+    pieces: list[str] = []
     start = 0
     unended: set[str] = set()
     for tag in _PRINTED.finditer(text):
@@ -135,9 +135,9 @@ def _without_printed(text: str) -> str:
         if end < 0:
             unended.add(tag[1])
             continue
-        kept += (text[start : tag.start()], "\n")
+        pieces += (text[start : tag.start()], "\n")
         start = end + len(f"</{tag[1]}>")
-    return "".join((*kept, text[start:]))
+    return "".join((*pieces, text[start:]))
 
 
 def kind_of(sentence: str, *, of_user: bool = False) -> str:

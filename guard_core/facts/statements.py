@@ -81,8 +81,9 @@ _STATED = re.compile(
     r"(?<!you may not )(?<!agents may not )(?<!agent may not )(?<!anyone may not )"
     r"|\bno\b[^,.;:]*\b(?:is|are) required\b|\b(?:is|are)(?:n['’]?t| not) required\b"
     # purposes, unless somebody wants or needs them, and indirect questions
-    r"|(?<!want )(?<!need )(?<!try )(?<!have )\bto (?:ensure|make sure|avoid)\b|\bwhether\b[^,.;:]*"
-    r"|\b(?:ask|check|consider|debate|decide|know|see|sure|unclear|unsure|wonder)\w* if\b[^,.;:]*"
+    r"|(?<!want )(?<!need )(?<!try )(?<!have )\bto (?:ensure|make sure|avoid)\b"
+    r"|\b(?:whether|(?:ask|check|consider|debate|decide|know|see|sure|unclear|unsure|wonder)\w* if)\b"
+    r"(?:(?! (?:and|but) (?:always|avoid|do not|don['’]?t|make sure|never|only)\b)[^,.;:])*"
     r"|\bso (?:that )?(?:you|we|it|they) don['’]?t\b"
     # what happens, and names: "never resolves", "only touches the disk", "an always-on service"
     rf"|(?<!that )(?<!which )\b(?:never|only|always) (?:{_HAPPENS})\b|\b(?:always|must|never|only|required)-\w+",

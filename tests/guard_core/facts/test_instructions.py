@@ -159,6 +159,8 @@ def test_what_has_the_words_of_a_rule_and_says_how_things_are_directs_nobody(sen
         "Add the flag, but don't change the default.",
         "Required: two reviews for each change.",
         "If it fails, you should stop.",
+        "Check if the tests pass and never push to main.",
+        "Look whether the flag is still needed but don't remove it.",
         "Write a parser that never loses a line.",
     ],
 )
