@@ -148,6 +148,14 @@ def provider(session: Session) -> tuple[Ledger, Usage]:
     return ledger, usage_for(ledger, None)
 
 
+def failing(text: str, known: Sequence[str]) -> list[str]:
+    """What `--fail-on` names, separated by commas. Raises SettingError for what is not known."""
+    wanted = [word.strip() for word in text.split(",") if word.strip()]
+    if unknown := [word for word in wanted if word not in known]:
+        raise SettingError(f"--fail-on takes {', '.join(known)}, not {unknown[0][:40]!r}")
+    return wanted
+
+
 def guarded(work: Callable[[], int]) -> int:
     """Run a command; an expected error is one sentence on stderr and exit code 2."""
     try:

@@ -51,7 +51,7 @@ def _run(args: argparse.Namespace) -> int:
     if not args.names and not args.all:
         print("\n".join(SCENARIOS))
         return 0
-    wanted = _failures(args.fail_on)
+    wanted = cli.failing(args.fail_on, FAILURES)
     scenarios = list(SCENARIOS.values()) if args.all else [get_scenario(name) for name in args.names]
     policies = _policies(args)
     empty = Ledger(events={}, steps={})
@@ -98,15 +98,7 @@ def _policies(args: argparse.Namespace) -> list[tuple[tuple[str, str], Policy]]:
     return policies
 
 
-def _failures(text: str) -> set[str]:
-    wanted = {word.strip() for word in text.split(",") if word.strip()}
-    unknown = sorted(wanted.difference(FAILURES))
-    if unknown:
-        raise SettingError(f"--fail-on takes {', '.join(FAILURES)}, not {unknown[0][:40]!r}")
-    return wanted
-
-
-def _fails(result: ScenarioResult, wanted: set[str]) -> bool:
+def _fails(result: ScenarioResult, wanted: list[str]) -> bool:
     return (
         ("overflow" in wanted and result.overflow_steps > 0)
         or ("loop" in wanted and result.loop_steps > 0)

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    wanted, by = _failures(args.fail_on), get_measure(args.figure)
+    wanted, by = cli.failing(args.fail_on, FAILURES), get_measure(args.figure)
     axes = _axes(args.axis, args.policy, args.profile or "")
     sessions = [named for path in args.files for named in _sessions(Path(path), args.session)]
     if not sessions:
@@ -169,14 +169,6 @@ def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Na
         priced=Priced.of(facts, stated_in(session.events, facts.ledger)) if by.priced else None,
         limits=facts.limits,
     )
-
-
-def _failures(text: str) -> list[str]:
-    wanted = [word.strip() for word in text.split(",") if word.strip()]
-    unknown = [word for word in wanted if word not in FAILURES]
-    if unknown:
-        raise SettingError(f"--fail-on takes {', '.join(FAILURES)}, not {unknown[0][:40]!r}")
-    return wanted
 
 
 def report(result: SweepResult, policy: str, sessions: list[TitledSession]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.recordings.formats.anthropic_messages import AT_LEAST, CLEAR, CLEAR_USES, COMPACT, EXCLUDED, KEEP
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import REQUEST, UNKNOWN, Checks, RuleCounter
-from guard_core.rules.settings import RuleNumber, Typed, whole
+from guard_core.rules.settings import RuleNumber, Typed, stated
 from guard_core.rules.thresholds import LARGEST_LIMIT, round_limits
-from guard_core.sessions import Provenance, Session
+from guard_core.sessions import Session
 
 _UNITS = {CLEAR_USES: "tool uses", KEEP: "tool uses", EXCLUDED: "tools"}
 NAMES = {
@@ -33,7 +33,11 @@ NAMES = {
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The rule of a stretch; without a compaction in its requests none by a count."""
-    settings = {name: item for name in NAMES if (item := _setting(stretch, typed, name)) is not None}
+    settings = {
+        name: item
+        for name in NAMES
+        if (item := stated(typed, name, _UNITS.get(name, "tokens"), stretch.setting(name))) is not None
+    }
     limit = settings.get(COMPACT)
     if limit is None:
         return OwnRule(
@@ -54,15 +58,6 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         threshold=threshold,
         formula=f"{threshold:,} (trigger)",
     )
-
-
-def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleNumber | None:
-    """A setting as typed in, else as recorded."""
-    unit = _UNITS.get(name, "tokens")
-    if (value := whole(typed, name, 0)) is not None:
-        return RuleNumber(name, value, unit, Provenance.USER, "typed in")
-    known = stretch.setting(name)
-    return None if known is None else RuleNumber(name, known.value, unit, Provenance.RECORDER, known.note)
 
 
 def _clearing(settings: dict[str, RuleNumber]) -> str:

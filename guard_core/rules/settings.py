@@ -94,6 +94,13 @@ def chosen(
     return RuleNumber(name, default, unit, Provenance.ASSUMED, note)
 
 
+def stated(typed: Typed, name: str, unit: str, known: AgentSetting | None, least: int = 0) -> RuleNumber | None:
+    """A setting that was typed, else that of the file; None where neither has it. Raises SettingError."""
+    if (value := whole(typed, name, least)) is not None:
+        return RuleNumber(name, value, unit, Provenance.USER, "typed in")
+    return None if known is None else RuleNumber(name, known.value, unit, Provenance.RECORDER, known.note)
+
+
 def window_setting(window: Sourced | None) -> RuleNumber:
     """The context window as a setting of a rule."""
     if window is None:

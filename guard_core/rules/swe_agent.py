@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from guard_core.rules.base import Agent, Hypothesis, Moment, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, PROMPT
-from guard_core.rules.settings import RuleNumber, Typed, whole
-from guard_core.sessions import Provenance
+from guard_core.rules.settings import RuleNumber, Typed, stated
 
 OBSERVATIONS = "observations"
 NOT_IN_FILE = "only its history processors edit requests, and which it had is not in the file"
@@ -33,25 +32,20 @@ def _never(policy: str, settings: tuple[RuleNumber, ...], reason: str) -> OwnRul
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """What the history processors of a stretch do; `n` is 0 where none of them replaces observations."""
-    settings = tuple(filter(None, (_setting(stretch, typed, name) for name in NAMES)))
+    settings = tuple(
+        item
+        for name in NAMES  # of which only `n` may be 0
+        if (item := stated(typed, name, OBSERVATIONS, stretch.setting(name), 0 if name == "n" else 1)) is not None
+    )
     values = {item.name: int(item.value or 0) for item in settings}
     reason = NOT_IN_FILE
     if "n" in values:
         reason = "none of its history processors replaces observations, as far as the file says"
-    if kept := values.get("n"):
-        reason = f"in each request its processor replaces all observations but the first and the newest {kept:,}"
+    if newest := values.get("n"):
+        reason = f"in each request its processor replaces all observations but the first and the newest {newest:,}"
         if (polling := values.get("polling", 1)) > 1:
             reason += f", {polling:,} at a time"
     return _never("sweagent-last-n", settings, reason)
-
-
-def _setting(stretch: Stretch, typed: Typed, name: str) -> RuleNumber | None:
-    """A setting as typed in, else as recorded; only `n` may be 0."""
-    least = 0 if name == "n" else 1
-    if (value := whole(typed, name, least)) is not None:
-        return RuleNumber(name, value, OBSERVATIONS, Provenance.USER, "typed in")
-    known = stretch.setting(name)
-    return None if known is None else RuleNumber(name, known.value, OBSERVATIONS, Provenance.RECORDER, known.note)
 
 
 def mini_rule(_: Stretch, __: Typed) -> OwnRule:

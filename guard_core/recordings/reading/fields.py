@@ -52,6 +52,13 @@ def tokens(value: Any, key: str) -> int | None:
     return int(count) if count == int(count) else None
 
 
+def signed_tokens(value: Any, key: str) -> int | None:
+    """A count of tokens that may be below 0: what an agent gets that takes cached tokens from a count without them."""
+    count = value.get(key) if isinstance(value, dict) else None
+    below = tokens({key: -count}, key) if isinstance(count, int) else None
+    return -below if below else tokens(value, key)
+
+
 def first_tokens(value: Any, *keys: str) -> int | None:
     """The first of several spellings of a count that is there."""
     there = [key for key in keys if key in value] if isinstance(value, dict) else ()

@@ -331,7 +331,7 @@ class OpenCodeReader:
     def _call(self, info: JSON, finish: JSON, usage: JSON) -> ModelCall:
         cache = fields.mapping(usage, "cache")
         cached, written = fields.tokens(cache, "read"), fields.tokens(cache, "write")
-        fresh = _fresh(usage)
+        fresh = fields.signed_tokens(usage, "input")
         prompt = max(0, (fresh or 0) + (cached or 0) + (written or 0))
         model = fields.text(info, "modelID")
         created, source_id = _created(info), fields.text(finish, "id") or fields.text(info, "id")
@@ -451,13 +451,6 @@ def _without_content(event: Event, call_id: str) -> Event:
         elif not is_cleared:
             parts.append(part)
     return replace(event, parts=tuple(parts))
-
-
-def _fresh(usage: JSON) -> int | None:
-    """Prompt tokens that were not cached: what the provider counted less the cached ones, perhaps less than nothing."""
-    fresh = usage.get("input")
-    below = fields.tokens({"input": -fresh}, "input") if isinstance(fresh, int) else None
-    return -below if below else fields.tokens(usage, "input")
 
 
 def _created(info: JSON) -> float | None:

@@ -487,7 +487,7 @@ def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:
     """The call that a message answers; None where it was aborted or failed before any usage."""
     usage = fields.mapping(message, "usage")
     cached, written = fields.tokens(usage, "cacheRead"), fields.tokens(usage, "cacheWrite")
-    prompt = max(0, (_fresh(usage) or 0) + (cached or 0) + (written or 0))
+    prompt = max(0, (fields.signed_tokens(usage, "input") or 0) + (cached or 0) + (written or 0))
     if not prompt and fields.text(message, "stopReason") in FAILED:
         return None
     return ModelCall(
@@ -502,12 +502,6 @@ def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:
         source_id=fields.text(message, "responseId"),
         cache_hour_tokens=fields.tokens(usage, "cacheWrite1h") if prompt else None,
     )
-
-
-def _fresh(usage: dict[str, Any]) -> int | None:
-    """Prompt tokens that were not cached: what the provider counted less the cached ones, perhaps less than nothing."""
-    below = fields.tokens({"input": -usage["input"]}, "input") if isinstance(usage.get("input"), int) else None
-    return -below if below else fields.tokens(usage, "input")
 
 
 def _placed(call: ModelCall, at: int, response: int | None) -> ModelCall:
