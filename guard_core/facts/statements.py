@@ -76,9 +76,8 @@ _STATED = re.compile(
     r"|\bshould already\b|\bshould (?:\w+ ){1,5}already\b"
     r"|\b(?:it|that|this)(?: really)? should(?:n['’]?t| not) be (?:an? )?(?:thing|issue|problem|concern)\b"
     # what is only possible; and what nothing needs
-    r"|\bmay not (?!be (?:changed|touched|edited|modified|deleted|removed|renamed|committed|pushed|merged|moved|used)\b"
-    r")"
-    r"(?<!you may not )(?<!agents may not )(?<!agent may not )(?<!anyone may not )"
+    r"|\bmay not (?!be (?:changed|touched|edited|modified|deleted|removed|renamed|committed|pushed|merged|moved"
+    r"|used)\b)(?<!you may not )(?<!agents may not )(?<!agent may not )(?<!anyone may not )"
     r"|\bno\b[^,.;:]*\b(?:is|are) required\b|\b(?:is|are)(?:n['’]?t| not) required\b"
     # purposes, unless somebody wants or needs them, and indirect questions
     r"|(?<!want )(?<!need )(?<!try )(?<!have )\bto (?:ensure|make sure|avoid)\b"

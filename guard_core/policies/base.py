@@ -92,7 +92,7 @@ class ReplayRun:
 
 class Quiet(NamedTuple):
     """A run of steps in which a policy did nothing: `columns` and `counted` have `size` entries; a number in place of a
-    column stands for the same value at every step.
+    column is its value at every step.
 
     All of them send `head`. `ended`: the next step must be decided, it is not just the end of what was asked for.
     """

@@ -35,9 +35,9 @@ def test_the_users_message_counts_before_it_is_sent(prompt, compacts):
 @pytest.mark.parametrize(("chars", "first"), [(100, 7), (160, 7), (240, 11), (280, 13), (400, 15)])  # its function, run
 def test_a_tenth_more_goes_until_less_than_70_percent_of_the_window_is_left(chars, first):
     (record,) = run(get_policy("letta-code"), chat(995, "x" * chars), window=1_000, summary=40).compactions
-    summary, *kept = record.after
+    summary, *newest = record.after
     assert isinstance(summary, Synthetic)
-    assert kept == [Span(first, 21)]
+    assert newest == [Span(first, 21)]
     assert record.passes[0].summariser_view == (Span(0, first),)
 
 

@@ -1,7 +1,7 @@
 """oh-my-pi's sessions: pi's files, with a padded line for the title first, and entries of its own kinds.
 
-A summary by the method `handoff` is sent in words of its own, which are not in the file: here it stands without them.
-Answers carry how much of their request were messages (`contextSnapshot`), entries of kind `custom` tell when a tool
+A summary by the method `handoff` is sent in words of its own, which are not in the file and are missing here.
+Answers carry how much of their request were messages (`contextSnapshot`), entries of kind `custom` say when a tool
 began and when a process ended, and a compaction names its `method`.
 Source: oh-my-pi 18.2.3, run.
 """
