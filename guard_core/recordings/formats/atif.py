@@ -108,6 +108,7 @@ def _objects(source: ByteSource) -> Iterator[tuple[int, Any]]:
 
 
 def _states(source: ByteSource) -> Iterator[SessionState]:
+    """Each trajectory as a state of its session: one that a later state repeats is not read."""
     for place, value in _objects(source):
         if _is_trajectory(value):
             name = fields.text(value, "trajectory_id") or fields.text(value, "session_id")
@@ -226,7 +227,16 @@ class _Trajectory:
 
     def _answer(self, step: JSON, parts: tuple[Part, ...], time: float | None) -> None:
         reasoning = fields.text(step, "reasoning_content")
-        calls = [self._tool_call(item) for item in fields.objects(step.get("tool_calls"))]
+        calls = [
+            ToolCallPart(
+                fields.text(item, "function_name"),
+                fields.arguments(item.get("arguments")),
+                fields.text(item, "tool_call_id"),
+            )
+            for item in fields.objects(step.get("tool_calls"))
+        ]
+        for part in calls:
+            self._facts.tool_call(part.id)
         head: tuple[Part, ...] = (ReasoningPart(reasoning),) if reasoning else ()
         copied = step.get("is_copied_context") is True
         self._copied += copied
@@ -251,11 +261,6 @@ class _Trajectory:
             self._folded += 1
             return None
         return prompt
-
-    def _tool_call(self, item: JSON) -> ToolCallPart:
-        call_id = fields.text(item, "tool_call_id")
-        self._facts.tool_call(call_id)
-        return ToolCallPart(fields.text(item, "function_name"), fields.arguments(item.get("arguments")), call_id)
 
     def _results(self, step: JSON, calls: list[ToolCallPart], time: float | None) -> None:
         parts: list[Part] = []

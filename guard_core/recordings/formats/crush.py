@@ -254,6 +254,7 @@ class CrushReader:
                 return (OtherPart(kind or "unknown", data or item),)
 
     def _result(self, data: JSON) -> tuple[Part, ...]:
+        """The result of a call, and the picture that it may have returned, which is sent behind it."""
         content, call_id = fields.text(data, "content"), fields.text(data, "tool_call_id")
         self._facts.tool_result(call_id, len(content))
         result = ToolResultPart(fields.text(data, "name"), content, call_id, data.get("is_error") is True)
@@ -339,6 +340,7 @@ def _sealed(data: JSON) -> int:
 
 
 def _ended_before(rows: list[JSON], seconds: float) -> bool:
+    """Was the last message that has a time written before this one, in seconds since 1970."""
     ended = next((time for row in reversed(rows) if (time := _time(row.get("created_at")))), None)
     return ended is not None and ended < seconds
 

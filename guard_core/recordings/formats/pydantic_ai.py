@@ -170,6 +170,7 @@ class _HistoryReader:
                 self._log.event(Role.USER, parts, line=line, timestamp=when)
 
     def _system(self, part: JSON, line: int | None) -> None:
+        """A system prompt before the first message is the session's; one that comes later is a message."""
         text = fields.plain_text(part.get("content"))
         if not self._log.events:
             self._prompts.append(TextPart(text))

@@ -233,6 +233,8 @@ class SessionBuilder:
         return tuple(SubAgent(session, call, places.get(call)) for session, call in calls.items())
 
     def _paired(self) -> tuple[Event, ...]:
+        """The events with results named after their calls; on a shelf, in the outlines alone, so that no text is
+        read."""
         if not isinstance(self.events, ShelvedEvents):
             return pair(self.events)
         outlines = self.events.outlines

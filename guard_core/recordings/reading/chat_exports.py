@@ -58,6 +58,7 @@ def _members(bundle: Bundle) -> list[str]:
 
 
 def _member_is(bundle: Bundle, name: str, is_its: Callable[[JSON], bool]) -> bool:
+    """As `_is_of`, of a file in an archive; one that is damaged is none."""
     try:
         with bundle.open(name) as member:
             return member is not None and _is_of(member, is_its)

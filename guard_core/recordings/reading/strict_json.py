@@ -342,6 +342,7 @@ def _too_deep(limits: Limits, offset: int | None) -> JsonProblem:
 
 
 def _not_utf8(raw: bytes) -> JsonProblem:
+    """The first byte that is not UTF-8. The decoder's own error has its place within the text that holds it."""
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -180,6 +180,8 @@ class ObjectWatch:
         return suspects
 
     def _is_dull(self, key: str) -> bool:
+        """Can a key hold neither a count nor a part of a tool, by its name alone; it is remembered, so that it is
+        examined once."""
         known = key in self._names.usage or key in self._names.beside or key in self._names.windows
         if known or _TOKENS.search(key) or _TOOLS.search(key):
             return False
@@ -223,7 +225,7 @@ class ObjectWatch:
         elif _TOKENS.search(key):
             if _holds_counts(key, value):
                 self._note(_COUNTS, path, line)
-        elif _holds_objects(value):
+        elif (type(value) is dict and value) or (type(value) is list and any(type(each) is dict for each in value)):
             self._note(_PART, key, line)
 
     def _is_astray(self, parent: str, key: str) -> bool:
@@ -301,10 +303,6 @@ def _holds_counts(key: str, value: Any) -> bool:
     if type(value) is dict:
         return any(_holds_counts(name, each) for name, each in value.items() if type(each) is not dict)
     return type(value) is int and value > 0 and _OTHER_NUMBERS.search(key) is None
-
-
-def _holds_objects(value: Any) -> bool:
-    return (type(value) is dict and bool(value)) or (type(value) is list and any(type(each) is dict for each in value))
 
 
 def _shown(value: Any) -> str:

@@ -58,7 +58,11 @@ class CaptureFormat:
         for number, line in log_records.entries(source):
             with source.tolerate(number):
                 if line.get("format") == NAME:
-                    _check(line)
+                    version = line.get("version")
+                    if version != VERSION:
+                        raise DamagedRecording(
+                            f"a capture of version {str(version)[:20]}; this program reads version {VERSION}"
+                        )
                     head = line
                 elif (request := _request(source, number, line, expander)) is not None:
                     about = {"path": fields.text(line, "path"), "status": line.get("status")}
@@ -106,12 +110,6 @@ def _known(recording: Recording, head: JSON, names: dict[int | None, str]) -> Re
     versions = ((0, version[1]),) if version else ()
     sessions = (msgspec.structs.replace(one, written_by=name, versions=versions) for one in named)
     return replace(recording, sessions=tuple(sessions))
-
-
-def _check(head: JSON) -> None:
-    version = head.get("version")
-    if version != VERSION:
-        raise DamagedRecording(f"a capture of version {str(version)[:20]}; this program reads version {VERSION}")
 
 
 def _request(source: ByteSource, number: int | None, line: JSON, expander: Expander) -> JSON | None:

@@ -135,6 +135,7 @@ def _hash(value: Any) -> str:
 
 
 def _parsed(raw: bytes) -> JSON | None:
+    """The object on a line; None for a line without one, which is taken over as it is."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):

@@ -305,6 +305,7 @@ def _camel(value: Any) -> Any:
 
 
 def _camel_key(key: str) -> str:
+    """`tool_use_id` as `toolUseId`."""
     first, *rest = key.split("_")
     return first + "".join(map(str.capitalize, rest))
 

@@ -397,6 +397,7 @@ def _provider(message: JSON) -> str:
 
 
 def _is_cached_apart(message: JSON) -> bool:
+    """Has an answer more cached tokens than prompt tokens: its provider counts them apart."""
     tokens = fields.mapping(fields.mapping(message, "metrics"), "tokens")
     return (fields.tokens(tokens, "cached") or 0) > (fields.tokens(tokens, "prompt") or 0)
 

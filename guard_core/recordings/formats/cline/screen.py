@@ -152,6 +152,7 @@ class ScreenReader:
         self._compaction("trim", view_of(remaining), at)
 
     def _condensed(self, about: JSON, at: float | None) -> None:
+        """A summary replaced all messages; one without a text left nothing that the file has."""
         self._close(None)
         summary = fields.text(about, "summary")
         message = Event(Role.USER, block_parts(summary), timestamp=at, meta=True)
@@ -159,6 +160,7 @@ class ScreenReader:
         self._compaction("summary", base, at, about, (message,) if summary else ())
 
     def _truncated(self, about: JSON, at: float | None) -> None:
+        """Messages were cut, and the file does not say which: the requests here have all of them."""
         self._close(None)
         whole: list[int | None] = list(range(len(self.log.events)))
         self._compaction("trim", view_of(whole), at, about, note=_UNKNOWN_CUT)

@@ -339,6 +339,7 @@ def result_text(data: JSON) -> str:
 
 
 def _reasoning(data: JSON) -> tuple[Part, ...]:
+    """Reasoning as far as it can be read; of what only its provider can read, its size."""
     opaque = fields.text(data, "reasoningOpaque") or fields.text(data, "encryptedContent")
     readable = fields.text(data, "reasoningText")
     if not opaque and not readable:
@@ -347,6 +348,7 @@ def _reasoning(data: JSON) -> tuple[Part, ...]:
 
 
 def _attachment(item: JSON) -> Part:
+    """A file that was attached: its bytes, else where it is."""
     data = fields.text(item, "data") or fields.text(item, "content")
     if data:
         return fields.media(fields.text(item, "mimeType"), data)

@@ -82,6 +82,7 @@ def _content_item(item: Any) -> tuple[Part, ...]:
 
 
 def _thoughts(record: JSON) -> Iterator[Part]:
+    """Thoughts that Gemini CLI writes beside the content, each with its subject in bold."""
     for thought in fields.objects(record.get("thoughts")):
         subject, description = fields.text(thought, "subject"), fields.text(thought, "description")
         yield ReasoningPart(f"**{subject}** {description}" if subject else description)

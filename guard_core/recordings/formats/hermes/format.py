@@ -159,6 +159,7 @@ def _continuation(parent: JSON, children: list[JSON]) -> JSON:
 
 
 def _distance(row: JSON, ended: float | None) -> float:
+    """Seconds between the end of a session and the beginning of a child; 0 where the file does not have both."""
     started = fields.timestamp(row, "started_at")
     return abs(started - ended) if started is not None and ended is not None else 0.0
 

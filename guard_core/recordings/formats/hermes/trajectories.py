@@ -142,6 +142,8 @@ def _responses(text: str, facts: FactCounter) -> tuple[Part, ...]:
 
 
 def _tools(system: tuple[Part, ...] | None) -> tuple[ToolDefinition, ...] | None:
+    """The first list of tools between tags of the system prompt that can be read: Hermes' function calling has it
+    there."""
     first = system[0] if system else None
     pieces = _tagged(first.text, ("tools",)) if isinstance(first, TextPart) else iter(())
     return next((tools for _, body, _, _ in pieces if (tools := chat.tool_definitions(fields.decoded(body)))), None)

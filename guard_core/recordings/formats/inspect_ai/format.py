@@ -266,6 +266,7 @@ class _Sample:
         return conversations
 
     def _skip(self, item: JSON, kind: str) -> None:
+        """Note what is passed over; calls of a model inside a tool belong to another conversation."""
         self._source.notes.skip(f"{kind or 'unnamed'} event")
         for inner in fields.objects(item.get("events")):
             if fields.text(inner, "event") == "model":
@@ -310,6 +311,7 @@ class _Sample:
         return messages
 
     def _from_pool(self, index: int) -> Event | None:
+        """A message of the pool, read once: every later request refers to it again."""
         if index not in self._pooled:
             self._pooled[index] = self._event(self._pool[index])
         return self._pooled[index]

@@ -84,6 +84,8 @@ class SampleContexts:
         conversation.requests.append(request)
 
     def _finished_before(self, request: Request) -> _Conversation | None:
+        """The last conversation of an agent that has finished which the request continues: its successor took it
+        over."""
         finished = (item for item in reversed(self._all) if not self._spans.is_open(item.agent))
         return next((item for item in finished if item.is_continued_by(request)), None)
 

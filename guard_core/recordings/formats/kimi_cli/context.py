@@ -72,18 +72,15 @@ class _ContextReader:
         if role == SYSTEM:
             self.context.system = fields.text(record, "content") or self.context.system
         elif role == CHECKPOINT:
-            self._checkpoint()
+            if self.context.messages:
+                self.end_base()
+            self.prompt = None
         elif role == USAGE:
             self._usage(fields.tokens(record, "token_count"))
         elif role in _ROLES:
             self._message(record, raw, number)
         else:
             self.notes.skip(f"role {role}" if role else "line without a role")
-
-    def _checkpoint(self) -> None:
-        if self.context.messages:
-            self.end_base()
-        self.prompt = None
 
     def end_base(self) -> None:
         if self.is_base:

@@ -82,6 +82,7 @@ def _is_kimi(heads: list[JSON]) -> bool:
 
 
 def _holds_kimi(bundle: Bundle, name: str) -> bool:
+    """As `_is_kimi`, of a file in an archive; one that is damaged is none."""
     with suppress(RecordingError), bundle.open(name) as inner:
         return inner is not None and _is_kimi(_heads(inner))
     return False

@@ -261,6 +261,7 @@ def _place(line: Line) -> dict[str, Any]:
 
 
 def _answered(event: Event) -> str:
+    """The id of the call that an event with a result answers."""
     return str(getattr(event.parts[0], "call_id", "")) if event.parts else ""
 
 

@@ -148,6 +148,7 @@ def _summary_evidence(body: JSON, event: Event) -> Evidence | None:
 
 
 def _earlier_compaction(event: Event, evidence: Evidence) -> RecordedCompaction:
+    """The compaction whose summary the list begins with: empty where nothing follows LangChain's own opening."""
     note = "The history before the summary is not in the file."
     message = msgspec.structs.replace(event, meta=True)
     text = "".join(part_text(part) for part in event.parts)

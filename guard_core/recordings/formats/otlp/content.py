@@ -489,6 +489,7 @@ def _vercel(span: TraceSpan) -> RequestContent:
 
 
 def _vercel_answer(attributes: dict[str, Any]) -> list[Event | None]:
+    """The answer as Vercel's AI SDK has it: a text, and its calls as JSON."""
     text = attributes.get("ai.response.text")
     calls = fields.decoded(attributes.get("ai.response.toolCalls"))
     call_parts = [part for item in fields.objects(calls) for part in ai_sdk.parts({**item, "type": "tool-call"})]
@@ -526,6 +527,7 @@ def answer_of(span: TraceSpan) -> Event:
 
 
 def _choice(attributes: dict[str, Any]) -> Event | None:
+    """The answer in an event `gen_ai.choice`, whose body is the message or has it under `message`."""
     body = _event_body(attributes)
     message = fields.decoded(body.get("message", body))
     if isinstance(message, list):

@@ -78,8 +78,9 @@ def plain_id(call_id: str) -> str:
 
 
 def _window(database: Database, row: DatabaseRow) -> int | None:
+    """The context window of an entry in tokens. Its other counts are sums and estimates."""
     with database.source.tolerate():
-        entry = database.json(row.get("entry_json"), "")  # its other counts are sums and estimates
+        entry = database.json(row.get("entry_json"), "")
         return fields.tokens(entry, "contextTokens") if isinstance(entry, dict) else None
     return None
 

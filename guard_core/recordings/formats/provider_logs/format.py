@@ -181,6 +181,7 @@ def _of_vertex(record: JSON) -> _Logged:
 
 
 def _first_body(record: JSON, name: str) -> Any:
+    """A body that is not empty: `full_…` of newer rows, else the first of the list `…_payload` of older ones."""
     payload = record.get(f"{name}_payload")
     first = payload[0] if isinstance(payload, list) and payload else payload
     bodies = (fields.decoded(value) for value in (record.get(f"full_{name}"), first))

@@ -38,6 +38,7 @@ def parts_of(content: JSON) -> tuple[Part, ...]:
 
 
 def _as_sent(part: ToolResultPart) -> ToolResultPart:
+    """The result with the text of its object alone: that is what a provider is sent."""
     response = part.content
     for key in ("output", "error"):
         if isinstance(response, dict) and isinstance(response.get(key), str):
@@ -73,6 +74,8 @@ def answer_of(record: JSON, line: int) -> ModelCall:
 
 
 def _sum_of_output(usage: JSON) -> int | None:
+    """Output tokens of a usage without a total: some providers count reasoning within the answer, which is then the
+    larger number, others beside it."""
     answer, thoughts = fields.tokens(usage, "candidatesTokenCount"), fields.tokens(usage, "thoughtsTokenCount")
     if answer is None:
         return thoughts
