@@ -24,7 +24,7 @@ from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.messages import SYSTEM_ROLE, TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
-from guard_core.policies.pieces.shared_settings import summary_budget
+from guard_core.policies.pieces.shared_settings import sliding_share, summary_budget
 from guard_core.policies.settings import NUMBER, SHARE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
 from guard_core.views import View
@@ -170,19 +170,7 @@ KIND = PolicyKind(
             main=True,
             sweep=(1.0, 0.9, 0.7),
         ),
-        Setting(
-            "sliding_window_percentage",
-            "Share that goes",
-            SHARE,
-            SLIDING_SHARE,
-            (
-                "share of the messages summarised first, with a tenth added to it; the rest, as a share of "
-                "the window, is the target"
-            ),
-            f"{_SOURCE}; summarizer_sliding_window.py",
-            main=True,
-            sweep=(0.3, 0.5),
-        ),
+        sliding_share(SLIDING_SHARE, f"{_SOURCE}; summarizer_sliding_window.py"),
         Setting(
             "safety_margin",
             "Margin of the estimate",

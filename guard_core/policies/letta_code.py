@@ -19,8 +19,8 @@ from guard_core.policies.pi import ESTIMATE, message_tokens
 from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
-from guard_core.policies.pieces.shared_settings import summary_budget
-from guard_core.policies.settings import CHOICE, SHARE, KnownProblem, PolicyKind, Profile, Setting
+from guard_core.policies.pieces.shared_settings import sliding_share, summary_budget
+from guard_core.policies.settings import CHOICE, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
 
 RESERVE, SMALL_SHARE = 16_384, 0.2  # tokens; of the window, where that is less
@@ -114,19 +114,7 @@ KIND = PolicyKind(
             choices=(SLIDING, ALL),
             main=True,
         ),
-        Setting(
-            "sliding_window_percentage",
-            "Share that goes",
-            SHARE,
-            SLIDING_SHARE,
-            (
-                "share of the messages summarised first, with a tenth added to it; the rest, as a share of "
-                "the window, is the target"
-            ),
-            f"{_SOURCE}, planLocalSlidingWindowCompaction",
-            main=True,
-            sweep=(0.3, 0.5),
-        ),
+        sliding_share(SLIDING_SHARE, f"{_SOURCE}, planLocalSlidingWindowCompaction"),
         summary_budget(),
     ),
     (Profile("0.34", "0.34.12, as run"),),

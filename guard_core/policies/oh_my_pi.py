@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from guard_core.policies.base import Point
 from guard_core.policies.pi import CURRENT, NONE, RESERVE, Pi, PiSettings
-from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
+from guard_core.policies.pieces.shared_settings import keep_recent, reserve_tokens
+from guard_core.policies.settings import KnownProblem, PolicyKind
 
 SHARE = 0.15  # of the window that is kept free at least
 _SOURCE = "the program 18.2.3, compaction.ts"
@@ -47,27 +48,10 @@ KIND = PolicyKind(
     "Compacts as pi does, but within turns, too, and with at least 15 % of the window kept free.",
     lambda **values: OhMyPi(PiSettings(profile=CURRENT, output_cap=0, pending=NONE, recover=True, **values)),
     (
-        Setting(
-            "reserve_tokens",
-            "Reserve",
-            COUNT,
-            RESERVE,
-            "tokens of the window kept free, at least 15 % of it",
-            _SOURCE,
-            unit="tokens",
-            main=True,
-            sweep=(16_384, 40_000, 65_536),
+        reserve_tokens(
+            RESERVE, "tokens of the window kept free, at least 15 % of it", _SOURCE, (16_384, 40_000, 65_536)
         ),
-        Setting(
-            "keep_recent_tokens",
-            "Keep recent",
-            COUNT,
-            20_000,
-            "budget for the newest messages, which are kept",
-            _SOURCE,
-            unit="tokens",
-            main=True,
-        ),
+        keep_recent(_SOURCE),
     ),
     known_problems=(
         KnownProblem(

@@ -9,6 +9,7 @@ before a compaction.
 from __future__ import annotations
 
 from guard_core.policies.pi import CURRENT, NONE, RESERVE, Pi, PiSettings
+from guard_core.policies.pieces.shared_settings import keep_recent, reserve_tokens
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
 
 RESERVE_FLOOR = 20_000  # tokens; DEFAULT_PI_COMPACTION_RESERVE_TOKENS_FLOOR
@@ -60,17 +61,7 @@ KIND = PolicyKind(
         OpenClawSettings(profile=CURRENT, output_cap=0, pending=NONE, recover=values["overflow_attempts"] > 0, **values)
     ),
     (
-        Setting(
-            "reserve_tokens",
-            "Reserve",
-            COUNT,
-            RESERVE,
-            "tokens of the window kept free, as in pi",
-            _SOURCE,
-            unit="tokens",
-            main=True,
-            sweep=(16_384, 40_000, 65_536),
-        ),
+        reserve_tokens(RESERVE, "tokens of the window kept free, as in pi", _SOURCE, (16_384, 40_000, 65_536)),
         Setting(
             "reserve_tokens_floor",
             "Least reserve",
@@ -80,16 +71,7 @@ KIND = PolicyKind(
             f"{_SOURCE}, DEFAULT_PI_COMPACTION_RESERVE_TOKENS_FLOOR",
             unit="tokens",
         ),
-        Setting(
-            "keep_recent_tokens",
-            "Keep recent",
-            COUNT,
-            20_000,
-            "budget for the newest messages, which are kept (25,000 according to some threads)",
-            f"pi's default; {_SPEC}",
-            unit="tokens",
-            main=True,
-        ),
+        keep_recent(f"pi's default; {_SPEC}", others=" (25,000 according to some threads)"),
         Setting(
             "overflow_attempts",
             "Tries after a refusal",

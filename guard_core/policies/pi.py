@@ -24,6 +24,7 @@ from guard_core.policies.pieces.cuts import crossing, last_legal, next_legal
 from guard_core.policies.pieces.estimates import TokenEstimate, part_chars, rounded_up
 from guard_core.policies.pieces.message_columns import in_form
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage, fitting
+from guard_core.policies.pieces.shared_settings import keep_recent, reserve_tokens
 from guard_core.policies.settings import CHOICE, COUNT, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT, Head
 
@@ -195,27 +196,8 @@ KIND = PolicyKind(
     "Compacts above the window minus a reserve at the end of a turn; keeps the newest messages within a budget.",
     lambda **values: Pi(PiSettings(**values)),
     (
-        Setting(
-            "reserve_tokens",
-            "Reserve",
-            COUNT,
-            RESERVE,
-            "tokens of the window kept free",
-            f"{_SPEC} 2.1",
-            unit="tokens",
-            main=True,
-            sweep=(8_192, 16_384, 32_768, 65_536),
-        ),
-        Setting(
-            "keep_recent_tokens",
-            "Keep recent",
-            COUNT,
-            20_000,
-            "budget for the newest messages, which are kept",
-            f"{_SPEC} 2.1",
-            unit="tokens",
-            main=True,
-        ),
+        reserve_tokens(RESERVE, "tokens of the window kept free", f"{_SPEC} 2.1", (8_192, 16_384, 32_768, 65_536)),
+        keep_recent(f"{_SPEC} 2.1"),
         Setting(
             "pending",
             "Estimate results",

@@ -43,6 +43,42 @@ def trigger_share(share: float, source: str) -> Setting:
     )
 
 
+def sliding_share(share: float, source: str) -> Setting:
+    """The share of the messages that goes, which is also the share of the window that is to be free then."""
+    return Setting(
+        "sliding_window_percentage",
+        "Share that goes",
+        SHARE,
+        share,
+        (
+            "share of the messages summarised first, with a tenth added to it; the rest, as a share of "
+            "the window, is the target"
+        ),
+        source,
+        main=True,
+        sweep=(0.3, 0.5),
+    )
+
+
+def reserve_tokens(tokens: int, help_text: str, source: str, sweep: tuple[int, ...]) -> Setting:
+    """What pi and its descendants keep free of the window."""
+    return Setting("reserve_tokens", "Reserve", COUNT, tokens, help_text, source, unit="tokens", main=True, sweep=sweep)
+
+
+def keep_recent(source: str, *, others: str = "") -> Setting:
+    """The tokens of the newest messages that pi and its descendants keep; `others`: what else is said of them."""
+    return Setting(
+        "keep_recent_tokens",
+        "Keep recent",
+        COUNT,
+        20_000,
+        f"budget for the newest messages, which are kept{others}",
+        source,
+        unit="tokens",
+        main=True,
+    )
+
+
 def trigger_reserve(tokens: int, help_text: str, source: str, sweep: tuple[int, ...]) -> Setting:
     """The tokens that a policy leaves free: it compacts where no more than these are left."""
     return Setting("reserved", "Reserved", COUNT, tokens, help_text, source, unit="tokens", main=True, sweep=sweep)
