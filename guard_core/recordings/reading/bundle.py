@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -59,6 +59,14 @@ class Bundle:
         outer.notes.folded += inner.notes.folded
         for kind, count in inner.notes.skipped.items():
             outer.notes.skipped[kind] = outer.notes.skipped.get(kind, 0) + count
+
+    def holds(self, names: Iterable[str], is_its: Callable[[ByteSource], bool]) -> bool:
+        """Is one of these files of a kind. A file that is empty or damaged is of none."""
+        for name in names:
+            with suppress(RecordingError), self.open(name) as inner:
+                if inner is not None and is_its(inner):
+                    return True
+        return False
 
     @contextmanager
     def _unpacked(self, name: str) -> Iterator[bytes | Path]:

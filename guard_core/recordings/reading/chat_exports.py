@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from guard_core.errors import RecordingError
 from guard_core.recordings.reading import wrong_kinds
 from guard_core.recordings.reading.bundle import Bundle
 from guard_core.recordings.reading.fields import JSON
@@ -22,7 +21,7 @@ def is_export(source: ByteSource, is_its: Callable[[JSON], bool]) -> bool:
     if source.shape is not SourceShape.ZIP:
         return _is_of(source, is_its)
     with Bundle(source, noting=False) as bundle:
-        return any(_member_is(bundle, name, is_its) for name in _members(bundle))
+        return bundle.holds(_members(bundle), lambda member: _is_of(member, is_its))
 
 
 def conversations(source: ByteSource, is_its: Callable[[JSON], bool]) -> Iterator[JSON]:
@@ -55,15 +54,6 @@ def newest_leaf(parents: Mapping[str, str], moments: Mapping[str, float | None])
 
 def _members(bundle: Bundle) -> list[str]:
     return [name for name in bundle.names() if _MEMBER.fullmatch(name)]
-
-
-def _member_is(bundle: Bundle, name: str, is_its: Callable[[JSON], bool]) -> bool:
-    """As `_is_of`, of a file in an archive; one that is damaged is none."""
-    try:
-        with bundle.open(name) as member:
-            return member is not None and _is_of(member, is_its)
-    except RecordingError:
-        return False
 
 
 def _is_of(source: ByteSource, is_its: Callable[[JSON], bool]) -> bool:

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from guard_core.errors import RecordingError
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.kimi_cli import context as contexts
 from guard_core.recordings.formats.kimi_cli import look
@@ -50,7 +48,7 @@ class KimiCliFormat:
     def matches(self, source: ByteSource) -> bool:
         if source.shape is SourceShape.ZIP:
             with Bundle(source, noting=False) as bundle:
-                return any(_holds_kimi(bundle, name) for name in _members(bundle))
+                return bundle.holds(_members(bundle), lambda inner: _is_kimi(_heads(inner)))
         return source.shape in (SourceShape.LINES, SourceShape.JSON) and _is_kimi(_heads(source))
 
     def read(self, source: ByteSource) -> Recording:
@@ -79,13 +77,6 @@ def _is_kimi(heads: list[JSON]) -> bool:
     if any(map(wires.is_header, heads[:1])) and len(heads) == 1:
         return True
     return sum(map(wires.is_record, heads)) * 2 > len(heads)
-
-
-def _holds_kimi(bundle: Bundle, name: str) -> bool:
-    """As `_is_kimi`, of a file in an archive; one that is damaged is none."""
-    with suppress(RecordingError), bundle.open(name) as inner:
-        return inner is not None and _is_kimi(_heads(inner))
-    return False
 
 
 def _members(bundle: Bundle) -> list[str]:
