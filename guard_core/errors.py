@@ -17,6 +17,13 @@ class GuardError(Exception):
     """Base of all errors below; its text is one plain sentence for a person."""
 
 
+def place_words(line: int | None, column: int | None) -> str:
+    """How a sentence about a place in a file begins; "" where there is no such place. Both count from 1."""
+    if line is None:
+        return ""
+    return f"line {line}: " if column is None else f"line {line}, column {column}: "
+
+
 class RecordingError(GuardError):
     """A recording cannot be read. `line` and `column` count from 1; None where there is no such place."""
 
@@ -24,13 +31,7 @@ class RecordingError(GuardError):
         self.reason = message
         self.line = line
         self.column = column
-        super().__init__(f"{_place(line, column)}{message}")
-
-
-def _place(line: int | None, column: int | None) -> str:
-    if line is None:
-        return ""
-    return f"line {line}: " if column is None else f"line {line}, column {column}: "
+        super().__init__(f"{place_words(line, column)}{message}")
 
 
 class UnknownFormat(RecordingError):

@@ -10,7 +10,7 @@ import msgspec
 
 from guard_core.cli import plain
 from guard_core.counts import counted_compactions
-from guard_core.errors import DamagedRecording, GuardError
+from guard_core.errors import DamagedRecording, GuardError, place_words
 from guard_core.plural import counted
 from guard_core.recordings import Recording, read
 from guard_core.sessions import Session
@@ -97,13 +97,8 @@ def _text(recording: Recording) -> str:
         lines.append(f"and {len(recording.sessions) - _SHOWN} more sessions")
     notes = recording.notes
     lines += [f"left out: {count} × {plain(kind)}" for kind, count in notes.skipped.items()]
-    lines += [f"{_place(item.line, item.column)}{plain(item.message)}" for item in notes.problems[:_SHOWN]]
+    for item in notes.problems[:_SHOWN]:
+        lines.append(f"{place_words(item.line, item.column) or 'problem: '}{plain(item.message)}")
     if notes.problem_count > _SHOWN:
         lines.append(f"{notes.problem_count} problems in all")
     return "\n".join(lines)
-
-
-def _place(line: int | None, column: int | None) -> str:
-    if line is None:
-        return "problem: "
-    return f"line {line}: " if column is None else f"line {line}, column {column}: "
