@@ -63,6 +63,7 @@ AGENT = Agent(
     format="aider",
     label="Aider",
     rule=rule,
+    plays={"aider-chat-summary": {SETTING: "max_tokens"}},
     variants=variants,
     counter=lambda _: COUNTER,
     names={SETTING: "tokens of finished exchanges over which they are summarised"},

@@ -217,7 +217,8 @@ class Agent:
     setting of the most tokens that it allows an answer, "" where its rule has none. `failing` is as in `OwnRule`.
     `scoped` is the counter that a setting makes of another one. `turn_ends` are thresholds that it may have besides at
     the ends of turns: first, without a change, that of a setting that was typed. `within_turns` says what else than its
-    rule makes an agent compact within a turn that looks at the ends of turns alone.
+    rule makes an agent compact within a turn that looks at the ends of turns alone. `plays`: policies whose replays use
+    the settings of its rule, each with the names that these have there, where they differ.
     """
 
     format: str
@@ -226,6 +227,7 @@ class Agent:
     variants: Callable[[Stretch, Typed], Iterable[Hypothesis]]
     counter: Callable[[Stretch], RuleCounter]
     names: Mapping[str, str]
+    plays: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     held: Callable[[Session, Ledger, Checks, Typed], Ints] = no_hold
     held_reason: str | Mapping[int, str] = ""

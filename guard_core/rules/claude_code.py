@@ -248,6 +248,7 @@ AGENT = Agent(
     format="claude-code",
     label="Claude Code",
     rule=rule,
+    plays={"claude-code": {"max_output_tokens": "max_output", "settings_window": "auto_compact_window"}},
     variants=variants,
     counter=counter,
     records_count=True,

@@ -217,6 +217,7 @@ AGENT = Agent(
     format="codex",
     label="Codex",
     rule=rule,
+    plays={"codex": {"model_auto_compact_token_limit": "limit"}},
     variants=variants,
     counter=counter,
     scoped=scoped,

@@ -96,6 +96,7 @@ AGENT = Agent(
     format="crush",
     label="Crush",
     rule=rule,
+    plays={"crush": {}},
     variants=variants,
     counter=lambda _: LAST_TOTAL,
     names={AUTO: SWITCH_WORDS},

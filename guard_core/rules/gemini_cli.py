@@ -71,6 +71,7 @@ AGENT = Agent(
     format="gemini-cli",
     label="Gemini CLI",
     rule=rule,
+    plays={"gemini-cli": {}},
     variants=variants,
     counter=lambda _: LAST_PROMPT,
     names={"compression_threshold": "model.compressionThreshold: in per cent of the limit, or a fraction below 1"},

@@ -127,6 +127,13 @@ AGENT = Agent(
     format="hermes",
     label="Hermes",
     rule=rule,
+    plays={
+        "hermes": {
+            "max_output_tokens": "reserved_output",
+            "threshold": "threshold_percent",
+            "threshold_tokens": "threshold_cap",
+        }
+    },
     variants=variants,
     counter=lambda _: LAST_PROMPT,
     records_count=True,

@@ -116,6 +116,7 @@ AGENT = Agent(
     format="kimi-cli",
     label="Kimi CLI",
     rule=rule,
+    plays={"kimi-cli": {"compaction_trigger_ratio": "share", "reserved_context_size": "reserved"}},
     variants=variants,
     counter=counter,
     names={

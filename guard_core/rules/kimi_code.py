@@ -138,6 +138,7 @@ AGENT = Agent(
     format="kimi-code",
     label="Kimi Code",
     rule=rule,
+    plays={"kimi-code": {"trigger_ratio": "share", "reserved_context_size": "reserved"}},
     variants=variants,
     counter=lambda _: COUNTER,
     keeps=lambda _, __: KEEPS,

@@ -64,6 +64,7 @@ AGENT = Agent(
     format="langchain",
     label="LangChain",
     rule=rule,
+    plays={"langchain-summarization": {}},
     variants=variants,
     counter=lambda _: LAST_TOTAL,
     fitted=lambda _, limit: f"trigger {limit:,}",

@@ -83,6 +83,7 @@ AGENT = Agent(
     format="pi",
     label=NAME,
     rule=rule,
+    plays={"letta-code": {}},
     variants=variants,
     counter=counter,
     held=held,

@@ -120,6 +120,7 @@ AGENT = Agent(
     format="mistral-vibe",
     label="Mistral Vibe",
     rule=rule,
+    plays={"mistral-vibe": {}},
     variants=variants,
     counter=counter,
     fitted=lambda _, limit: f"auto_compact_threshold {limit:,}",

@@ -81,6 +81,7 @@ AGENT = Agent(
     format="pi",
     label=NAME,
     rule=rule,
+    plays={"oh-my-pi": {}},
     variants=variants,
     counter=lambda _: COUNTER,
     records_count=True,

@@ -72,6 +72,7 @@ AGENT = Agent(
     format="openai-responses",
     label="OpenAI server-side compaction",
     rule=rule,
+    plays={"openai-compaction": {}},
     variants=variants,
     counter=lambda _: COUNTER,
     series=series,

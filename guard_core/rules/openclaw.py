@@ -77,6 +77,7 @@ AGENT = Agent(
     format="pi",
     label=NAME,
     rule=rule,
+    plays={"openclaw": {}},
     variants=variants,
     counter=lambda _: COUNTER,
     series=counts,

@@ -104,6 +104,7 @@ AGENT = Agent(
     label="OpenCode",
     answers="max_output_tokens",
     rule=rule,
+    plays={"opencode": {"max_output_tokens": "max_output"}},
     variants=variants,
     counter=lambda _: LAST_TOTAL,
     keeps=lambda _, __: KEEPS,
@@ -140,6 +141,7 @@ KILO_AGENT = replace(
     AGENT,
     label=KILO,
     rule=kilo_rule,
+    plays={"kilo": {"max_output_tokens": "max_output"}},
     wrote=lambda session: session.agent == KILO,
     names={
         **AGENT.names,

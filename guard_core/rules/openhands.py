@@ -106,6 +106,7 @@ AGENT = Agent(
     format="openhands",
     label="OpenHands",
     rule=rule,
+    plays={"openhands": {}},
     variants=variants,
     counter=lambda _: COUNTER,
     fitted=lambda _, limit: f"{limit:,} (max_size)",

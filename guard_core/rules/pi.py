@@ -110,6 +110,7 @@ AGENT = Agent(
     format="pi",
     label="pi",
     rule=rule,
+    plays={"pi": {}},
     variants=variants,
     counter=counter,
     held=held,

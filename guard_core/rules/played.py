@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from guard_core.errors import GuardError
 from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, PolicyKind, Setting, Value
 from guard_core.rules.base import OwnRule
+from guard_core.rules.registry import AGENTS
 from guard_core.rules.settings import RuleNumber
 from guard_core.sessions import Provenance
 
 STATED = (Provenance.USER, Provenance.RECORDER)  # typed in, or in the file; all others are defaults of a version
 # By policy of an agent: the names that settings of its agent's rule have there, where these differ.
-NAMES: Mapping[str, Mapping[str, str]] = {
-    "aider-chat-summary": {"max_chat_history_tokens": "max_tokens"},
-    "claude-code": {"max_output_tokens": "max_output", "settings_window": "auto_compact_window"},
-    "cline": {},
-    "cline-sdk": {},
-    "codex": {"model_auto_compact_token_limit": "limit"},
-    "crush": {},
-    "gemini-cli": {},
-    "hermes": {
-        "max_output_tokens": "reserved_output",
-        "threshold": "threshold_percent",
-        "threshold_tokens": "threshold_cap",
-    },
-    "kilo": {"max_output_tokens": "max_output"},
-    "kimi-cli": {"compaction_trigger_ratio": "share", "reserved_context_size": "reserved"},
-    "kimi-code": {"trigger_ratio": "share", "reserved_context_size": "reserved"},
-    "langchain-summarization": {},
-    "letta-code": {},
-    "mistral-vibe": {},
-    "oh-my-pi": {},
-    "openai-compaction": {},
-    "openclaw": {},
-    "opencode": {"max_output_tokens": "max_output"},
-    "openhands": {},
-    "pi": {},
-    "qwen-code": {"auto_compact_threshold": "share", "context_percentage_threshold": "share"},
-    "roo": {},
-    "sweagent-last-n": {},
-}
+PLAYED = {policy: names for agent in AGENTS for policy, names in agent.plays.items()}
 
 
 def played(kind: PolicyKind, rule: OwnRule | None, profile: str) -> dict[str, Value]:
@@ -50,7 +23,7 @@ def played(kind: PolicyKind, rule: OwnRule | None, profile: str) -> dict[str, Va
     Those that the file states or a person typed hold in every profile, defaults of the agent's version only in the one
     that is played as that version.
     """
-    if rule is None or rule.policy != kind.name or kind.name not in NAMES or rule.threshold is None:
+    if rule is None or rule.policy != kind.name or kind.name not in PLAYED or rule.threshold is None:
         return {}
     is_version = profile in ("", rule.profile)
     return {name: value for item in rule.settings for name, value in _in_policy(kind, item, is_version=is_version)}
@@ -59,7 +32,7 @@ def played(kind: PolicyKind, rule: OwnRule | None, profile: str) -> dict[str, Va
 def _in_policy(kind: PolicyKind, item: RuleNumber, *, is_version: bool) -> Iterator[tuple[str, Value]]:
     """A setting of the rule by the policy's name and in its unit; nothing where the policy has no such setting, or its
     own default is the better one: a size of "auto" follows the window."""
-    name = NAMES[kind.name].get(item.name, item.name)
+    name = PLAYED[kind.name].get(item.name, item.name)
     setting = next((setting for setting in kind.settings if setting.name == name), None)
     if setting is None or item.value is None:
         return

@@ -145,6 +145,7 @@ AGENT = Agent(
     format="qwen-code",
     label="Qwen Code",
     rule=rule,
+    plays={"qwen-code": {"auto_compact_threshold": "share", "context_percentage_threshold": "share"}},
     variants=variants,
     counter=counter,
     records_count=True,

@@ -88,6 +88,7 @@ AGENT = Agent(
     format="cline",
     label=NAME,
     rule=rule,
+    plays={"roo": {}},
     variants=variants,
     counter=lambda _: COUNTER,
     records_count=True,

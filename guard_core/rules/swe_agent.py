@@ -66,6 +66,7 @@ AGENT = Agent(
     format="swe-agent",
     label="SWE-agent",
     rule=rule,
+    plays={"sweagent-last-n": {}},
     variants=variants,
     counter=lambda _: LAST_PROMPT,
     names=NAMES,

@@ -15,7 +15,7 @@ from guard_core.errors import GuardError, UnknownName
 from guard_core.findings.facts import Facts
 from guard_core.policies import DEFAULT_POLICY, GROUPS, POLICIES, PolicyKind, Setting, policy_kind
 from guard_core.policies.settings import CHOICE, COUNT, LARGEST_COUNT, NUMBER, SHARE, SIZE, SWITCH, Value
-from guard_core.rules.played import NAMES as PLAYED
+from guard_core.rules.played import PLAYED
 from guard_core.windows.window import parse_window
 
 SUMMARIES = {

@@ -9,7 +9,7 @@ import msgspec
 
 from guard_core.errors import GuardError, SettingError
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, Setting, policy_kind
-from guard_core.rules.played import NAMES as PLAYED
+from guard_core.rules.played import PLAYED
 from guard_core.sweep import MEASURES, Measure, axis_of, get_measure, grid, policy_at
 from guard_core.windows.window import parse_window
 from inspector.replays.choice import Choice, parse_choice, sentence

@@ -9,7 +9,7 @@ from guard_core.policies import POLICIES, policy_kind
 from guard_core.replay import replay
 from guard_core.rules import AGENTS
 from guard_core.rules.base import Stretch
-from guard_core.rules.played import NAMES
+from guard_core.rules.played import PLAYED
 from guard_core.sessions import AgentSetting, Provenance
 from tests.guard_core.findings.cases import chat
 
@@ -91,4 +91,10 @@ def test_other_policies_play_nothing_of_the_rule():
 def test_a_policy_that_an_agents_rule_goes_by_is_listed_or_has_no_settings_of_a_rule():
     named = {agent.rule(Stretch(0, 1, "", "", None), {}).policy for agent in AGENTS if agent.format}
     without = {"", "none", "contextguard", "adk-events", "copilot-cli", "inspect"}
-    assert named - without <= set(NAMES)
+    assert named - without <= set(PLAYED)
+
+
+def test_settings_of_a_rule_are_played_under_names_that_the_policy_has():
+    for agent in AGENTS:
+        for policy, names in agent.plays.items():
+            assert set(names.values()) <= {setting.name for setting in policy_kind(policy).settings}
