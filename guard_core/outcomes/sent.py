@@ -144,12 +144,13 @@ class SentRequests:
         elif self.trace is not None:
             changed = self._write_grown(shared, self.trace, changed)
         for step in changed.tolist():
-            shared[step] = self._common(step)
+            begin, epoch = self.common(step)
+            shared[step] = self._priced(begin, step, epoch)
         shared = np.minimum(shared, self.tokens)
         return shared
 
     def _commons(self, views: ViewColumns, steps: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """As `_common` at some steps, and where a message has to be looked at to know."""
+        """Prompt tokens of what is in `common` at some steps, and where a message has to be looked at to know."""
         before, after = views.at(steps - 1), views.at(steps)
         common, unsure = common_beginnings(self.ledger, before, after)
         if unsure.any():
@@ -249,11 +250,6 @@ class SentRequests:
         kept = [view[0].stop if view and isinstance(view[0], Span) and not view[0].start else 0 for view in views]
         shared = self._priced((Span(0, min(kept)),) if min(kept) else (), step, -1)
         return shared if shared >= CACHE_LEAST else 0
-
-    def _common(self, step: int) -> int:
-        """Prompt tokens that the requests of a step and the one before begin with."""
-        view, epoch = self.common(step)
-        return self._priced(view, step, epoch)
 
     def _priced(self, view: View, step: int, epoch: int) -> int:
         """Prompt tokens of what a request begins with."""

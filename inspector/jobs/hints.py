@@ -41,6 +41,7 @@ def forget(key: UUID | str, nudge: Callable[[], object]) -> None:
 
 _here: dict[str, list[Callable[[], object]]] = {}
 _lock = Lock()
+_silent_until: dict[str, float] = {}  # by the address of a Redis that did not take a hint, by the monotonic clock
 
 
 def send(key: UUID | str) -> None:
@@ -50,11 +51,11 @@ def send(key: UUID | str) -> None:
         nudges = tuple(_here.get(group(key), ()))
     for nudge in nudges:
         nudge()
-    if settings.REDIS_URL and time.monotonic() >= _pause.until:
+    if settings.REDIS_URL and time.monotonic() >= _silent_until.get(settings.REDIS_URL, 0.0):
         try:
             async_to_sync(_to_others)(group(key))
         except Exception as error:  # of Redis or of what connects to it
-            _pause.until = time.monotonic() + AGAIN
+            _silent_until[settings.REDIS_URL] = time.monotonic() + AGAIN
             log.warning(
                 "a hint was not sent (%s: %s); watchers will notice the change when they next poll",
                 type(error).__name__,
@@ -65,12 +66,3 @@ def send(key: UUID | str) -> None:
 async def _to_others(name: str) -> None:
     if (layer := get_channel_layer()) is not None:
         await asyncio.wait_for(layer.group_send(name, {"type": "changed"}), SECONDS)
-
-
-class _Pause:
-    """Until when no hint is sent to Redis, by the monotonic clock."""
-
-    until = 0.0
-
-
-_pause = _Pause()

@@ -30,6 +30,7 @@ TRIED_AGAIN = (
     http.client.INSUFFICIENT_STORAGE,
 )
 
+GREETED = "/search"  # every page carries a token; without words this one is short
 TOO_LARGE = "it is larger than the server accepts (setting MAX_UPLOAD_BYTES)"
 
 
@@ -97,7 +98,7 @@ class Server:
         return True
 
     def _greet(self) -> None:
-        response, page = self._ask("GET", "/search")  # every page carries a token; without words this one is short
+        response, page = self._ask("GET", GREETED)
         token = TOKEN.search(page.decode("utf-8", "replace"))
         cookie = response.getheader("Set-Cookie") or ""
         if token is None or not cookie:

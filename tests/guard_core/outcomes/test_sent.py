@@ -212,9 +212,10 @@ def test_what_requests_of_a_simulated_session_share_is_counted_for_many_at_once(
     facts = facts_of(replace(long_log(20), usage_ratio=2.0))
     trace = replay(facts.ledger, get_policy("agent-framework-tool-result"), window=4_000, usage=facts.usage)
     sent, costs, alone = SentRequests.replayed(facts, trace), Heuristic.of(facts.ledger), []
-    one_by_one = SentRequests._common
-    monkeypatch.setattr(SentRequests, "_common", lambda sent, step: alone.append(step) or one_by_one(sent, step))
-    shared = sent.shared
+    with monkeypatch.context() as patched:
+        one_by_one = SentRequests.common
+        patched.setattr(SentRequests, "common", lambda sent, step: alone.append(step) or one_by_one(sent, step))
+        shared = sent.shared
     assert len(alone) < len(sent.changed) / 4
     for step in sent.changed.tolist():
         common, _ = sent.common(step)

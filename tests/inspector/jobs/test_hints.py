@@ -1,6 +1,7 @@
 """Viewers in the process that changes a row hear of it at once."""
 
 import socket
+import time
 from contextlib import suppress
 from types import SimpleNamespace
 from uuid import uuid4
@@ -32,14 +33,13 @@ def test_who_listens_hears_of_the_own_row_until_it_is_forgotten():
 
 
 @pytest.fixture
-def silent_redis(settings, monkeypatch):
+def silent_redis(settings):
     """A Redis that takes connections and answers nothing, as one that was stopped; how many connections it has."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         url = f"redis://127.0.0.1:{listening.getsockname()[1]}/0"
         layer = {"BACKEND": "inspector.api.hint_layer.HintLayer", "CONFIG": {"hosts": [url]}}
         settings.REDIS_URL, settings.CHANNEL_LAYERS = url, {"default": layer}
-        monkeypatch.setattr(hints, "_pause", hints._Pause())
         yield lambda: _accepted(listening)
 
 
@@ -52,7 +52,7 @@ def _accepted(listening: socket.socket) -> int:
     return count
 
 
-def test_a_redis_that_does_not_answer_holds_nothing_up_and_is_left_alone_for_a_while(silent_redis, caplog):
+def test_a_redis_that_does_not_answer_holds_nothing_up_and_is_left_alone_for_a_while(silent_redis, monkeypatch, caplog):
     pytest.importorskip("channels_redis")
     with caplog.at_level("WARNING", "inspector.jobs.hints"):
         for _ in range(20):
@@ -61,14 +61,13 @@ def test_a_redis_that_does_not_answer_holds_nothing_up_and_is_left_alone_for_a_w
     assert f"no answer within {hints.SECONDS:g} seconds); watchers will notice" in caplog.text
     assert silent_redis() >= 1
     assert silent_redis() == 0
-    hints._pause.until = 0.0
+    now = time.monotonic
+    monkeypatch.setattr(hints.time, "monotonic", lambda: now() + hints.AGAIN)
     hints.send(uuid4())
     assert silent_redis() >= 1  # it is tried again later
 
 
 def test_a_hint_that_redis_does_not_take_is_one_line_of_the_log(settings, monkeypatch, caplog):
-    monkeypatch.setattr(hints, "_pause", hints._Pause())
-
     async def away(*_: object) -> None:
         raise ConnectionError("refused")
 
