@@ -10,9 +10,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import GuardError, SettingError
-from guard_core.estimation.usage import Usage, usage_for
 from guard_core.findings.facts import Facts
-from guard_core.ledger import Ledger
 from guard_core.plain_text import plain as plain
 from guard_core.plain_text import plain_lines
 from guard_core.policies import DEFAULT_POLICY, get_policy, policy_kind
@@ -140,12 +138,6 @@ def load(path: str, wanted: str | None = None) -> Session:
 def window_of(session: Session, asked: int | None) -> WindowJudgement:
     """The window to replay with, where it comes from, and what the recording says of it."""
     return judge_session(session, Sourced(asked, Provenance.USER, "given by --window") if asked is not None else None)
-
-
-def provider(session: Session) -> tuple[Ledger, Usage]:
-    """The ledger of a session and the model of its provider."""
-    ledger = Ledger.of(session)
-    return ledger, usage_for(ledger, None)
 
 
 def failing(text: str, known: Sequence[str]) -> list[str]:

@@ -29,10 +29,9 @@ from guard_core.trace import NOTHING_TO_COMPACT, Head
 from guard_core.views import Span, Synthetic, View
 
 CHARS_PER_TOKEN = 3  # CHARS_PER_TOKEN of @cline/shared, of JSON and rounded up
-# compaction-shared.d.ts: the share of a window that is input, the share of that at which it compacts, what it takes
-# where nothing is known (tokens), how often its estimate may be counted, the share that is left, and the tokens that
-# stay at the end.
-OF_WINDOW, TRIGGER, INPUT_LIMIT, MOST_SCALE, TARGET, PRESERVED = 0.9, 0.9, 128_000, 4, 0.7, 20_000
+# compaction-shared.d.ts: the share of a window that is input, the share of that at which it compacts, how often its
+# estimate may be counted, the share that is left, and the tokens that stay at the end.
+OF_WINDOW, TRIGGER, MOST_SCALE, TARGET, PRESERVED = 0.9, 0.9, 4, 0.7, 20_000
 SUMMARY_TOKENS = 8_192  # DEFAULT_SUMMARY_MAX_OUTPUT_TOKENS
 # Characters before a summary, and behind it where neither files that were read nor changed ones are listed.
 FRAME = len("Context summary:\n\n") + 40

@@ -14,7 +14,6 @@ from guard_core.sizes import parse_amount
 from guard_core.windows.window import parse_window
 
 MOST_CELLS = 100_000  # ours: a grid larger than this is a mistake
-PLACES = ("window", "profile", "policy")  # axes that are not settings of a policy
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:

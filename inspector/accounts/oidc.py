@@ -8,7 +8,6 @@ OIDC_ISSUER alone, and only for that.
 from __future__ import annotations
 
 import hmac
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,8 +15,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
-
-log = logging.getLogger(__name__)
 
 DISCOVERY = "/.well-known/openid-configuration"  # OpenID Connect Discovery 1.0, section 4
 SCOPE = "openid profile email"

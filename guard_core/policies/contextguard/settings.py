@@ -76,7 +76,6 @@ class Settings:
 
 
 MENDS = tuple(field.name for field in fields(Settings) if field.name.startswith("mend_"))
-NAMES = tuple(field.name for field in fields(Settings))
 
 _EARLY: dict[str, Any] = {
     "default_factor": defaults.EARLY_DEFAULT_FACTOR,

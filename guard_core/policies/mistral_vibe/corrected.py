@@ -41,8 +41,8 @@ from guard_core.trace import Head
 from guard_core.views import Segment, Span, Synthetic, View
 
 # Characters of messages that it writes (3.0.3): before the user's messages; around a summary; in place of what follows
-# the last answer, where that does not fit; before the shortened lines of it; behind a summary that was cut.
-CONTEXT, FRAME, OMITTED, REDUCED, CUT_OFF = 228, 118, 81, 81, 60
+# the last answer, where that does not fit; before the shortened lines of it.
+CONTEXT, FRAME, OMITTED, REDUCED = 228, 118, 81, 81
 LINE, ENDS = 100, 50  # characters: a longer line of what does not fit is cut to its two ends
 SKIPPED = len("[CONTENT OMITTED FOR SIZE:  MORE CHARACTERS]")  # between them, beside the number
 SAID, ANSWERED = len("UserMessage: "), len("<OK> ")  # before such lines

@@ -29,7 +29,8 @@ from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.sessions import UNRECORDED_COMPACTIONS, Session
 
 NAME = "autogen"
-_AGENT, _TEAM, _DEPTH = "AssistantAgentState", "TeamState", 8  # the last: teams in teams that are looked into; ours
+_AGENT = "AssistantAgentState"
+_DEPTH = 8  # teams in teams that are looked into; ours
 _CALLS, _RESULTS, _THOUGHT = "ToolCallRequestEvent", "ToolCallExecutionEvent", "ThoughtEvent"
 _OWN_EVENTS = frozenset({_CALLS, _RESULTS, _THOUGHT})
 _TO_OTHERS = frozenset({"ToolCallSummaryMessage", "HandoffMessage", "StopMessage"})  # no answers of the model

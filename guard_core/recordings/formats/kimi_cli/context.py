@@ -20,7 +20,6 @@ from guard_core.sessions import ModelCall
 
 SYSTEM, CHECKPOINT, USAGE = "_system_prompt", "_checkpoint", "_usage"
 _ROLES = frozenset({"user", "assistant", "tool", SYSTEM, CHECKPOINT, USAGE})
-_OWN = frozenset({SYSTEM, CHECKPOINT, USAGE})
 
 
 @dataclass
