@@ -453,16 +453,13 @@ def _epoch_offsets(ledger: Ledger, estimator: Estimator) -> tuple[Ints, Ints]:
     that asked last are kept: another window or threshold changes none of them."""
     known: tuple[Estimator, tuple[Ints, Ints]] | None = ledger.derived.get("epoch offsets")
     if known is None or known[0] is not estimator:
-        known = ledger.derived["epoch offsets"] = estimator, _made_offsets(ledger, estimator)
+        tokens, counts = [0], [0]
+        for epoch, base in enumerate(ledger.bases):
+            tokens.append(estimator.recorded(base.view, epoch) - int(estimator.log()[base.at]))
+            counts.append(content_count(base.view) - base.at)
+        offsets = np.array(tokens, dtype=np.int64), np.array(counts, dtype=np.int64)
+        known = ledger.derived["epoch offsets"] = estimator, offsets
     return known[1]
-
-
-def _made_offsets(ledger: Ledger, estimator: Estimator) -> tuple[Ints, Ints]:
-    tokens, counts = [0], [0]
-    for epoch, base in enumerate(ledger.bases):
-        tokens.append(estimator.recorded(base.view, epoch) - int(estimator.log()[base.at]))
-        counts.append(content_count(base.view) - base.at)
-    return np.array(tokens, dtype=np.int64), np.array(counts, dtype=np.int64)
 
 
 def _recorded_counts(run: ReplayRun, columns: dict[str, NDArray[Any]]) -> tuple[Ints, Ints]:

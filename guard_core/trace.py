@@ -249,10 +249,10 @@ class _WrittenViews:
 
     def record(self, record: CompactionRecord) -> CompactionRecord:
         """The record, with other views where it has long ones."""
-        if not _has_long_views(record):
-            return record
         given = [one.summariser_view for one in record.passes]
         own = (record.before, record.after, record.carried, record.in_turn)
+        if all(len(view) <= LONG for view in (*own, *given)):
+            return record
         passes = tuple(
             msgspec.structs.replace(one, summariser_view=self._view(view))
             for one, view in zip(record.passes, given, strict=True)
@@ -266,12 +266,6 @@ class _WrittenViews:
         same = common_length(self._last, view)
         self._last = view
         return same, tuple(view[same:])
-
-
-def _has_long_views(record: CompactionRecord) -> bool:
-    if len(record.before) > LONG or len(record.after) > LONG or len(record.carried) > LONG:
-        return True
-    return len(record.in_turn) > LONG or any(len(one.summariser_view) > LONG for one in record.passes)
 
 
 RECORD_VIEWS = ("before", "after", "carried", "in_turn")  # of a CompactionRecord

@@ -188,6 +188,7 @@ class _Search:
         return Remedy(best.way, _outcome(best.case), sentence, len(rivals), best.cost, best.loses_more, short)
 
     def _unchanged(self) -> Case | None:
+        """The replay before any change; None where the recording is the starting point, which is not replayed."""
         kind = self.base.kind
         if kind is None:
             return None

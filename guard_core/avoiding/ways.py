@@ -71,7 +71,9 @@ def ways(base: StartingSettings, tier: str) -> list[Way]:
     if tier == POLICY:
         return list(_policies(base))
     if tier == WINDOW:
-        return [_of_window(base, size) for size in WINDOWS if size > base.window]
+        policy, old = base.kind.name if base.kind else "none", base.window
+        sizes = (size for size in WINDOWS if size > old)
+        return [Way(WINDOW, policy, base.values, size, "window", "window", old, size, "tokens") for size in sizes]
     if base.kind is None:
         return []
     return list(_profiles(base, base.kind)) if tier == PROFILE else _settings(base, base.kind)
@@ -85,23 +87,18 @@ def _settings(base: StartingSettings, kind: PolicyKind) -> list[Way]:
         if setting in unused:
             continue
         old = getattr(in_use, setting.name, setting.default)
+        shown = old if isinstance(old, str | int | float | bool) else str(old)
         for place, value in enumerate(_values(setting, old, base.window)):
             settings = {**base.values, setting.name: value}
-            if not _fits_together(kind, settings):
-                continue
+            try:
+                kind.make(**settings)
+            except GuardError:
+                continue  # it does not fit the other settings
             way = Way(
-                SETTING, kind.name, settings, base.window, setting.name, setting.label, _plain(old), value, setting.unit
+                SETTING, kind.name, settings, base.window, setting.name, setting.label, shown, value, setting.unit
             )
             tried.append((not setting.main, _distance(old, value, place), way))
     return [way for _, _, way in sorted(tried, key=lambda item: item[:2])[:MOST_SETTINGS]]
-
-
-def _fits_together(kind: PolicyKind, settings: dict[str, Any]) -> bool:
-    try:
-        kind.make(**settings)
-    except GuardError:
-        return False
-    return True
 
 
 def _values(setting: Setting, old: Any, window: int) -> list[Value]:
@@ -127,6 +124,7 @@ def _values(setting: Setting, old: Any, window: int) -> list[Value]:
 
 
 def _allowed(setting: Setting, values: list[Any]) -> Iterator[Value]:
+    """The values that a setting accepts: a share or a multiple may be out of its bounds."""
     for value in values:
         try:
             yield setting.parse(value)
@@ -141,11 +139,9 @@ def _rounded(value: float) -> int:
     return max(1, round(value / size)) * size
 
 
-def _plain(value: Any) -> Value:
-    return value if isinstance(value, str | int | float | bool) else str(value)
-
-
 def _distance(old: Any, new: Any, place: int) -> float:
+    """How far a value is from the one in use: the logarithm of their ratio; without two numbers, its place in the
+    list."""
     numbers = [
         value for value in (old, new) if isinstance(value, int | float) and not isinstance(value, bool) and value
     ]
@@ -153,6 +149,7 @@ def _distance(old: Any, new: Any, place: int) -> float:
 
 
 def _profiles(base: StartingSettings, kind: PolicyKind) -> Iterator[Way]:
+    """The policy in each of its other profiles, with the settings in use."""
     old = str(base.values.get("profile", kind.default_profile))
     for name in kind.profile_names:
         if name != old:
@@ -160,12 +157,8 @@ def _profiles(base: StartingSettings, kind: PolicyKind) -> Iterator[Way]:
             yield Way(PROFILE, kind.name, settings, base.window, "profile", "profile", old, name)
 
 
-def _of_window(base: StartingSettings, size: int) -> Way:
-    policy = base.kind.name if base.kind else "none"
-    return Way(WINDOW, policy, base.values, size, "window", "window", base.window, size, "tokens")
-
-
 def _policies(base: StartingSettings) -> Iterator[Way]:
+    """Every other policy with its defaults."""
     for group in OTHERS:
         for kind in GROUPS[group]:
             if kind is not base.kind:

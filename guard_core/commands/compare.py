@@ -122,6 +122,7 @@ def _row(item: Compared) -> dict[str, Any]:
 
 
 def _costs(costs: CallCosts | None) -> dict[str, Any] | None:
+    """Costs in millionths of a US dollar, null where a price is not known."""
     if costs is None:
         return None
     values = {**msgspec.structs.asdict(costs), "uncached": costs.uncached}

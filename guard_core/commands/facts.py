@@ -137,6 +137,7 @@ def _text(report: dict[str, Any], lanes: tuple[Lane, ...]) -> str:
 
 
 def _line(lane: Lane) -> str:
+    """What a snippet says and where it is from, then what became of it."""
     text = lane.snippet.text
     quote = plain(" ".join(text.split())[:QUOTED]) + (" …" if len(text) > QUOTED else "")
     where = f" (message {lane.snippet.event + 1:,})" if lane.snippet.event >= 0 else ""

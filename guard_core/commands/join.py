@@ -70,6 +70,7 @@ def _sessions(recording: Recording, args: argparse.Namespace) -> tuple[Iterable[
 
 
 def _captured(path: str) -> Sequence[Session]:
+    """The sessions of a capture. Raises DamagedRecording where the file is none."""
     recording = cli.read_noting(path)
     if recording.format != CAPTURE.name:
         raise DamagedRecording(f"not a capture: {path} is of the format {recording.format}")

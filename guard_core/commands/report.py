@@ -78,6 +78,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _format_of(output: str | None) -> str:
+    """The format that the name of the output ends in, HTML without one. Raises SettingError."""
     ending = "html" if output is None else Path(output).suffix.lstrip(".").lower() or "html"
     if ending not in FORMATS:
         raise SettingError(f"no report is written as .{ending[:20]}; use --format with one of {', '.join(FORMATS)}")

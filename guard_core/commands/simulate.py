@@ -99,6 +99,7 @@ def _policies(args: argparse.Namespace) -> list[tuple[tuple[str, str], Policy]]:
 
 
 def _fails(result: ScenarioResult, wanted: list[str]) -> bool:
+    """Has a scenario one of the failures that `--fail-on` names."""
     return (
         ("overflow" in wanted and result.overflow_steps > 0)
         or ("loop" in wanted and result.loop_steps > 0)

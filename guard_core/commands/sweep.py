@@ -206,6 +206,7 @@ def _figures(figures: Figures) -> dict[str, Any]:
 
 
 def _priced_columns(cell: GridCell) -> tuple[object, ...]:
+    """Cost and losses, which are computed only where the sweep is judged by one of them."""
     cost = "unknown" if cell.cost is None else dollars(cell.cost)
     return cost, *(getattr(cell, name) for name in LOSSES)
 

@@ -98,6 +98,7 @@ def _distinct(sessions: Iterable[LocatedSession]) -> list[LocatedSession]:
 
 
 def _stretches(named: LocatedSession) -> list[SessionStretch]:
+    """The evidence of a session, by stretches of one model, version and window."""
     session = named.session
     title = plain(session.title or session.source_id)[:200]
     return [SessionStretch(named.key, title, session.started_at, item) for item in explain(session).evidence]
@@ -141,6 +142,7 @@ def _text(rows: Sequence[TriggerRow], changes: ThresholdChanges, calls: Mapping[
 
 
 def _cells(row: TriggerRow) -> tuple[object, ...]:
+    """A row of the table; the bounds of the threshold are in tokens."""
     key, counts = row.key, row.compactions
     unknown, manual = sum(counts.get(cause, 0) for cause in UNSAID), counts.get(Cause.MANUAL, 0)
     names = (plain(text)[:40] for text in (key.agent, key.version, key.model))

@@ -211,6 +211,7 @@ def _priced(filling: ContextFilling, segment: Segment, epoch: int) -> tuple[int,
 
 
 def _sum(kind: str, changes: list[MessageChange]) -> ChangeSum:
+    """All changes of one kind, in tokens."""
     return ChangeSum(kind, len(changes), sum(item.before for item in changes), sum(item.after for item in changes))
 
 

@@ -63,6 +63,7 @@ def _row(row: TriggerRow) -> dict[str, Any]:
 
 
 def _change(values: dict[str, Any]) -> dict[str, Any]:
+    """A change point with the columns of its key beside its own."""
     key = RowKey(*values.pop("key"))
     before, after = _place(CheckPlace(*values["before"])), _place(CheckPlace(*values["after"]))
     return {**key._asdict(), "version_before": values.pop("version"), **values, "before": before, "after": after}

@@ -116,6 +116,7 @@ def _bounding(case: Case, interval: Interval) -> _Bounding:
 
 
 def _but_left_out(interval: Interval) -> str:
+    """The compactions that bound nothing, as part of a clause; "" where there are none."""
     count = len(interval.left_out)
     if not count:
         return ""

@@ -244,6 +244,7 @@ def _end(text: str) -> int:
 
 
 def _one(name: str) -> Form:
+    """A form that is not joined of others. Raises GuardError."""
     kind, _, values = name.partition(":")
     try:
         return KINDS[kind](values)

@@ -101,6 +101,7 @@ class OpenAI:
         return message
 
     def _result(self, part: ToolResultPart, original: Message | None) -> dict[str, Any]:
+        """A result, which is a message of its own in OpenAI's API."""
         head = _head(original, {"role": "tool", "tool_call_id": part.call_id}, ("role", "tool_call_id", "name"))
         return {**head, "content": value_text(part.content)}
 
@@ -225,6 +226,7 @@ def _openai_text(part: Part) -> dict[str, Any] | None:
 
 
 def _openai_call(part: ToolCallPart) -> dict[str, Any]:
+    """A call as OpenAI's API takes it: its arguments are JSON in a text."""
     given = part.arguments
     arguments = given if isinstance(given, str) else msgspec.json.encode(given or {}, order="deterministic").decode()
     return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}

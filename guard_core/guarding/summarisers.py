@@ -167,6 +167,7 @@ class _Completion(msgspec.Struct):
 
 
 def _text_of(answer: bytes) -> str:
+    """The text of a chat completion. Raises SummaryFailed for anything else."""
     try:
         choices = msgspec.json.decode(answer, type=_Completion).choices
     except (msgspec.DecodeError, msgspec.ValidationError) as error:

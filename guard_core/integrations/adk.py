@@ -206,6 +206,7 @@ def _remember(some: dict[tuple[str, str], T], conversation: tuple[str, str], val
 
 
 def _model_of(context: CallbackContext) -> BaseLlm:
+    """The model of the agent itself, which summarises unless another one was given."""
     agent = context._invocation_context.agent
     if not isinstance(agent, LlmAgent):
         raise GuardError("this agent has no model that could summarise: give one with `summarizer`")

@@ -71,6 +71,7 @@ def candidates(*, all_profiles: bool = False, rule: OwnRule | None = None) -> tu
 
 
 def _profile(kind: PolicyKind, rule: OwnRule | None) -> str:
+    """The profile in which a policy is compared if only one is: that of `rule` if it is the rule's own policy."""
     is_own = rule is not None and rule.policy == kind.name and rule.profile in kind.profile_names
     return rule.profile if rule is not None and is_own else kind.default_profile
 

@@ -375,6 +375,7 @@ class _Looks:
         return any(self._is_held(call) != self._is_held(result) for call, result in across)
 
     def _gap(self, start: int, stop: int) -> None:
+        """Note what is left out, and each end of it that is between a call and its result."""
         self.gaps.add((start, stop))
         if start and self._in_pair[start]:
             self._looked.edges.append(start)

@@ -113,12 +113,10 @@ def runs_of(rows: Iterable[dict[str, str]]) -> list[ExperimentRuns]:
         values_by_run[row["experiment"], row["strategy"]].append(values)
     if not values_by_run:
         raise GuardError("the table has no rows")
-    return [_runs(name, strategy, values) for (name, strategy), values in values_by_run.items()]
-
-
-def _runs(name: str, strategy: str, values: Sequence[tuple[float, ...]]) -> ExperimentRuns:
-    cost, turns, prompt, completion = np.array(values, dtype=np.float64).T
-    return ExperimentRuns(name, strategy, cost, turns, prompt, completion)
+    return [
+        ExperimentRuns(name, strategy, *np.array(values, dtype=np.float64).T)
+        for (name, strategy), values in values_by_run.items()
+    ]
 
 
 def prices_of(runs: ExperimentRuns) -> TokenPrices | None:

@@ -235,6 +235,7 @@ def _cache_words(prices: Prices) -> str:
 
 
 def _times(prices: Prices) -> str:
+    """How the minutes since a request are known."""
     has_times = bool((prices.ledger.events["time_ms"] > 0).any())
     return ", by the times of the file" if has_times else " (the file has no times: nothing expires)"
 

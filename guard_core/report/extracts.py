@@ -164,4 +164,5 @@ def _terms(decision: doc.ReportDecision | None) -> Iterator[Table]:
 
 
 def _with_unit(term: Term) -> str:
+    """A term's name with its unit, which some names end in already."""
     return f"{term.name} ({term.unit})" if term.unit and not term.name.endswith(term.unit) else term.name

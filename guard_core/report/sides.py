@@ -219,6 +219,7 @@ class SideSource:
         return recorded_bridge(ledger, attribution, self._observed, self.facts.counts.compactions[index].place)
 
     def _decision(self, item: doc.ReportCompaction) -> doc.ReportDecision | None:
+        """The check before a compaction; None where that is before no call: at the end of the recording."""
         if self.trace is not None and self.policy is not None:
             return self._replayed_decision(self.trace, self.policy, item.step, item.reason)
         return self.decision_at(item.step) if 0 <= item.step < self.facts.ledger.step_count else None

@@ -56,6 +56,7 @@ def anchor(side: Side, item: ReportCompaction) -> str:
 
 
 def _mark(scale: Scale, side: Side, item: ReportCompaction) -> Markup:
+    """The line of a compaction, a link where the report shows it in full."""
     line = tag("path", class_="mark", d=scale.upright(item.step))
     name = tag("title", f"Compaction {item.index + 1:,}, before step {item.step + 1:,}")
     return tag("a", name, line, href=f"#{anchor(side, item)}") if item.bridge is not None else tag("g", name, line)

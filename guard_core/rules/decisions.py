@@ -200,6 +200,7 @@ class OwnChecks:
         return terms
 
     def _pending_term(self, row: int, counter: RuleCounter) -> Term:
+        """What the agent estimated for the messages behind the last answer, which no provider has counted yet."""
         checks = self._counted.checks
         start, stop = int(checks.start[row]), int(checks.stop[row])
         added = int(self._counted.pending_by(counter)[row])

@@ -77,6 +77,7 @@ def _settings_words(rule: OwnRule) -> str:
 
 
 def _without_rule(unknown: str) -> str:
+    """Why no rule is compared. `unknown`: what wrote the session."""
     if unknown in SIMULATED:
         return "This session is simulated: no agent wrote it, so no agent's rule applies."
     return f"The rule by which {unknown} compacts is not known here."
@@ -131,6 +132,7 @@ def _of_what(explanation: Explanation, counted: list[ExplainedCompaction]) -> st
 
 
 def _places(counts: list[int]) -> str:
+    """Some counts: one by one, or where they are many or all the same how many, and the range."""
     low, high = min(counts), max(counts)
     if len(counts) > LISTED or (low == high and len(counts) > 1):
         return f"{len(counts):,} times, at {low:,}" + (f" to {high:,}" if low < high else "")

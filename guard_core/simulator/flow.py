@@ -115,6 +115,7 @@ def _play_turn(log: _Log, number: int, turn: Turn) -> None:
 
 
 def _pair(id_: str, name: str, size: int) -> tuple[ToolCallPart, ToolResultPart]:
+    """A call with a small argument, and its result of `size` characters."""
     call = ToolCallPart(name, {"param": "value"}, id_)
     return call, ToolResultPart(name, {"result": "x" * size}, id_)
 

@@ -41,6 +41,7 @@ def fallback_summary(
 
 
 def _segment_size(segment: object, ledger: Ledger) -> int:
+    """Bytes of the lines that a segment has in the mechanical summary."""
     if isinstance(segment, Synthetic):
         return line_size(_USER, segment.bytes)
     assert isinstance(segment, Span), "only the log and synthetic messages are summarised"

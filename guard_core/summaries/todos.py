@@ -13,12 +13,10 @@ def load_todos(value: Any) -> tuple[Todo, ...] | None:
     if not isinstance(value, list):
         return None
     items = [
-        Todo(*(_text(item.get(name)) for name in ("content", "status", "active_form")))
+        Todo(
+            *(text if isinstance(text := item.get(name), str) else "" for name in ("content", "status", "active_form"))
+        )
         for item in value
         if isinstance(item, Mapping)
     ]
     return tuple(item for item in items if item.content) or None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

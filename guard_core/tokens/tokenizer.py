@@ -97,6 +97,7 @@ def load(encoding: str, folder: Path = VOCABULARIES) -> tiktoken.Encoding:
 
 
 def _encoding(name: str, folder: Path) -> _Encoding:
+    """The entry of a vocabulary in the list beside it. Raises TokenizerUnavailable."""
     data = _read(folder / "encodings.json")
     try:
         return msgspec.json.decode(data, type=dict[str, _Encoding])[name]

@@ -43,5 +43,6 @@ class Proxies:
         return any(address in network for network in self._networks)
 
     def _is_of_proxy(self, name: bytes) -> bool:
+        """Is it a header that only a proxy may set: where a request came from, or who has signed in."""
         plain = name.decode("latin-1").lower().replace("_", "-")  # Django takes the two for one
         return plain.startswith(FORWARDED) or (bool(self._sso) and plain == self._sso.replace("_", "-"))

@@ -178,6 +178,7 @@ def _tool_places(ledger: Ledger) -> FirstPlaces:
 
 
 def _in_tool_groups(ledger: Ledger) -> Ints:
+    """1 for each message that is in a tool group, else 0."""
     runs = runs_of(ledger)
     return np.repeat((runs.kinds == TOOL_GROUP).astype(np.int64), np.diff(runs.starts))
 

@@ -135,6 +135,7 @@ def explain_sliding(settings: Settings, trace: Trace, step: int) -> tuple[Term, 
 
 
 def _sliding_verdict(at: dict[str, float], over: bool) -> str:
+    """Whether the sliding window compacts, and what kept it from that or from compacting as it should."""
     held = HELD_REASONS[int(at["held"])]
     if at["fired"]:
         return f"it compacts, but {held}" if held else "it compacts"

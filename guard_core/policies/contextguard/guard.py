@@ -91,6 +91,8 @@ class GuardStrategy:
         return Head(view, memory.watermark)
 
     def _looks_summarised(self, ledger: Ledger) -> bool:
+        """Does the log begin with a user's text that opens like a summary: the original then leaves the request as it
+        is."""
         marked = USER | STARTS_WITH_MARKER
         return not self.settings.mend_marker and ledger.events["flags"].item(0) & marked == marked
 
@@ -179,6 +181,8 @@ class GuardStrategy:
         return (summary, "") if summary.bytes else (self._mechanical(check, request), how)
 
     def _mechanical(self, check: Check, request: SummaryRequest) -> Summary:
+        """The fallback summary. One without any line is empty in the original, and it may be longer than what it
+        replaces, unless the settings mend that."""
         excerpt = self.settings.fallback_excerpt
         summary = fallback_summary(request.view, check.ledger, request.previous, excerpt=excerpt, session=check.session)
         if self.settings.mend_fallback and not summary.bytes:

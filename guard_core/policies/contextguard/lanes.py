@@ -28,7 +28,7 @@ from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.summaries.continuation import continuation_bytes
 from guard_core.summaries.sizes import FixedSummaries, RecordedSummaries, ShareSummaries, SizeModel
 from guard_core.summaries.wrapper import wrapped_bytes
-from guard_core.tokens.calibration import Factors, estimate_run
+from guard_core.tokens.calibration import estimate_run
 from guard_core.windows.request_limits import RequestLimits, over_limits
 
 Floats = NDArray[np.float64]
@@ -98,10 +98,6 @@ def _sizes(output_tokens: int, summarizer: SizeModel) -> tuple[int, ...]:
     return (summarizer.summarise(request).bytes,)
 
 
-def _attributed(usage: RatioUsage | AttributedUsage, at: Ints, base: Ints) -> Ints:
-    return usage.anchors.kept[at] if isinstance(usage, AttributedUsage) else base
-
-
 @dataclass
 class Lanes:
     """The state of all lanes. Per lane: constants, what the policy remembers, figures so far."""
@@ -148,7 +144,7 @@ class Lanes:
         return cls(
             settings=settings,
             base=base.astype(np.float64),
-            tokens=_attributed(usage, at, base).astype(np.float64),
+            tokens=(usage.anchors.kept[at] if isinstance(usage, AttributedUsage) else base).astype(np.float64),
             whole=counted.tokens,
             last_reported=last_reported,
             continued=(bytes_ // 4).astype(np.float64),
@@ -191,16 +187,13 @@ class Lanes:
         for factors in dict.fromkeys(item.factors for item in self.settings):
             decided = estimate_run(self.base.astype(np.int64), real, last, factors).tokens
             highest = np.maximum.accumulate(decided)
-            mine = self._with(factors)
+            same = (self.default == factors.default) & (self.floor == factors.floor) & (self.cap == factors.cap)
+            mine = np.flatnonzero(same)
             fires[mine] = np.searchsorted(highest, self.threshold[mine], side="left")
         self._count_whole(fires)
         active = np.flatnonzero(fires < steps)
         self.step[active] = fires[active]
         return self._compact(active)
-
-    def _with(self, factors: Factors) -> Ints:
-        same = (self.default == factors.default) & (self.floor == factors.floor) & (self.cap == factors.cap)
-        return np.flatnonzero(same)
 
     def _count_whole(self, until: Ints) -> None:
         """Figures of the steps before the first compaction, where all lanes send the same."""

@@ -26,16 +26,12 @@ def safe_split(length: int, flags: Flags, index: int) -> int:
     """The split near `index` that the original takes for safe: back over a tool chain, else forward over its pair."""
     if index <= 0 or index >= length:
         return index
-    split = _back(flags, index)
+    split = index
+    while split > 0 and (is_result(flags(split)) or is_call(flags(split))):
+        split -= 1
     if split <= 0:
         split = _forward(length, flags, index)
     return max(1, min(split, length - 1))
-
-
-def _back(flags: Flags, index: int) -> int:
-    while index > 0 and (is_result(flags(index)) or is_call(flags(index))):
-        index -= 1
-    return index
 
 
 def _forward(length: int, flags: Flags, index: int) -> int:

@@ -114,6 +114,8 @@ class AdkCompaction(ListPolicy):
         return self._summarised(request, done.state, events, None)
 
     def _is_over_threshold(self, request: ListRequest, state: Any) -> bool:
+        """Is the count above `token_threshold`. At the end of a turn with no count yet, ADK estimates what agents have
+        relayed at four characters a token."""
         counted = request.counted
         if request.check.point is Point.END_OF_TURN and state.as_of < 0:
             counted = RELAYED.view(request.ledger, request.view) // 4

@@ -56,5 +56,6 @@ def _with_both_halves(ledger: Ledger, messages: list[ListMessage]) -> list[ListM
 
 
 def _without_open_calls(message: ListMessage, calls: list[int], answered: set[int]) -> ListMessage:
+    """An answer without those of its calls whose results are not there."""
     places = tuple([place for place, row in enumerate(calls) if row not in answered])
     return message.joined(WithoutCalls(which=places).name) if places else message
