@@ -75,7 +75,7 @@ class Bridge(msgspec.Struct, frozen=True):
         return Provenance.MODELLED.value if self.total("grown") else str(self.before_source)
 
 
-class _Request(msgspec.Struct, frozen=True):
+class _BridgeEnd(msgspec.Struct, frozen=True):
     """A request at one end of a bridge. `tokens` None: as the attribution prices it."""
 
     view: View
@@ -90,14 +90,14 @@ def recorded_bridge(ledger: Ledger, attribution: Attribution, observed: Trace, p
     """The bridge of the recorded compaction with this index among all recorded ones."""
     epochs, base = ledger.steps["epoch"], ledger.bases[place]
     later, earlier = np.flatnonzero(epochs == place), np.flatnonzero(epochs == place - 1)
-    after = _Request(base.view, place, base.at)
+    after = _BridgeEnd(base.view, place, base.at)
     if len(later):
         after = _recorded(ledger, observed, int(later[0]))
     before = None
     if len(earlier):
         before = _recorded(ledger, observed, int(earlier[-1]))
     elif place:
-        before = _Request(ledger.bases[place - 1].view, place - 1, ledger.bases[place - 1].at)
+        before = _BridgeEnd(ledger.bases[place - 1].view, place - 1, ledger.bases[place - 1].at)
     whole = _bridge(ledger, attribution, before, after)
     return msgspec.structs.replace(whole, is_sealed=base.is_sealed, is_blind=base.removes_nothing and not base.is_edit)
 
@@ -114,27 +114,27 @@ def replayed_bridge(ledger: Ledger, attribution: Attribution, usage: Usage, repl
     return _bridge(ledger, attribution, before, _replayed(ledger, replayed, step), counted, wrote=wrote)
 
 
-def _recorded(ledger: Ledger, observed: Trace, step: int) -> _Request:
+def _recorded(ledger: Ledger, observed: Trace, step: int) -> _BridgeEnd:
     view, epoch = ledger.recorded_view(step)
     return _counted(observed, step, view, epoch, int(ledger.steps["at"][step]))
 
 
-def _replayed(ledger: Ledger, replayed: Trace, step: int) -> _Request:
+def _replayed(ledger: Ledger, replayed: Trace, step: int) -> _BridgeEnd:
     at = int(ledger.steps["at"][step])
     return _counted(replayed, step, replayed.view(step, at), -1, at)
 
 
-def _counted(trace: Trace, step: int, view: View, epoch: int, at: int) -> _Request:
+def _counted(trace: Trace, step: int, view: View, epoch: int, at: int) -> _BridgeEnd:
     tokens = int(trace.columns["modelled_prompt_tokens"][step])
     source = PROMPT_SOURCES[int(trace.columns["prompt_tokens_source"][step])]
-    return _Request(view, epoch, at, step, tokens if tokens >= 0 else None, source)
+    return _BridgeEnd(view, epoch, at, step, tokens if tokens >= 0 else None, source)
 
 
 def _bridge(
     ledger: Ledger,
     attribution: Attribution,
-    before: _Request | None,
-    after: _Request,
+    before: _BridgeEnd | None,
+    after: _BridgeEnd,
     replaced: int | None = None,
     *,
     wrote: bool = False,
@@ -212,13 +212,13 @@ def _held(view: View, costs: Ints, attribution: Attribution) -> Ints:
     return held
 
 
-def _written(request: _Request) -> tuple[int, View]:
+def _written(request: _BridgeEnd) -> tuple[int, View]:
     """The messages that compactions wrote, and whose they are."""
     written = tuple(item for item in request.view if not isinstance(item, Span | Rewritten))
     return (request.epoch if written else -1), written
 
 
-def _ends(ledger: Ledger, attribution: Attribution, request: _Request | None) -> dict[str, int]:
+def _ends(ledger: Ledger, attribution: Attribution, request: _BridgeEnd | None) -> dict[str, int]:
     """The parts of a request that are not messages of the log."""
     if request is None:
         return {FIXED: 0, PROLOGUE: 0, REPEATED: 0, INSERTED: 0}
@@ -242,7 +242,7 @@ def _part(name: str, before: int, after: int, has_before: bool) -> BridgePart:
 
 
 def _unexplained(
-    known: tuple[BridgePart, ...], before: _Request | None, after: _Request, replaced: int | None = None
+    known: tuple[BridgePart, ...], before: _BridgeEnd | None, after: _BridgeEnd, replaced: int | None = None
 ) -> BridgePart:
     """What the counts of the two requests hold beyond the known parts; it closes every sum. `replaced` is the count of
     the request that the compaction replaced, where that is known: what it holds beyond them has grown."""

@@ -134,8 +134,8 @@ class EventCounter:
     def __init__(self, state: CounterState = CounterState()) -> None:  # noqa: B008
         self.count = state.events
         self._first_part = state.parts
-        self._values = _Table(EVENT_COLUMNS)
-        self._parts = _Table(PART_COLUMNS)
+        self._values = _PackedRows(EVENT_COLUMNS)
+        self._parts = _PackedRows(PART_COLUMNS)
         self._open_calls: dict[tuple[str, str], list[list[CallPlace]]] = {}
         for item in state.open_calls:
             for place in item.places:
@@ -176,7 +176,7 @@ class EventCounter:
         return self._parts.columns()
 
 
-class _Table:
+class _PackedRows:
     """Rows of whole numbers that grow; most of them are small, so all but the newest are packed."""
 
     def __init__(self, names: tuple[str, ...]) -> None:

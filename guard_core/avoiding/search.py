@@ -44,9 +44,9 @@ class ReplayOutcome(msgspec.Struct, frozen=True):
 class Remedy(msgspec.Struct, frozen=True):
     """A way that reaches a goal, with what its replay came to and what it costs. `rivals` counts the ways of its tier
     that reach it where all were tried: other policies have no order of nearness, so the gentlest is taken
-    (`_Reached.harm`). `loses_more`: than the recording, as every way of its tier that reaches the goal does. `short` is
-    how `sentence` begins: what is reached by which change; where that loses more, the whole sentence; "" in answers
-    stored before it was kept."""
+    (`_ReachingWay.harm`). `loses_more`: than the recording, as every way of its tier that reaches the goal does.
+    `short` is how `sentence` begins: what is reached by which change; where that loses more, the whole sentence; "" in
+    answers stored before it was kept."""
 
     way: Way
     outcome: ReplayOutcome
@@ -57,7 +57,7 @@ class Remedy(msgspec.Struct, frozen=True):
     short: str = ""
 
 
-class _Reached(NamedTuple):
+class _ReachingWay(NamedTuple):
     """A way whose replay reaches a goal."""
 
     way: Way
@@ -122,11 +122,11 @@ def avoid(
         return ()
     if summarizer is None and facts.ledger.usage_ratio is not None:
         summarizer = FixedSummaries(defaults.SUMMARY_BYTES)  # as Facts.simulation
-    search = _Search(facts, base or base_of(facts), rules, summarizer, forecast or {}, each)
+    search = _RemedySearch(facts, base or base_of(facts), rules, summarizer, forecast or {}, each)
     return search.answers(wanted)
 
 
-class _Search:
+class _RemedySearch:
     """The replays of one search, each made once."""
 
     def __init__(
@@ -161,7 +161,7 @@ class _Search:
         """Add the remedies of a tier: the first way that reaches a goal and loses no more than the recording, else the
         first that reaches it; of other policies the gentlest."""
         left = list(goals)
-        reaching: dict[Goal, list[_Reached]] = {goal: [] for goal in goals}
+        reaching: dict[Goal, list[_ReachingWay]] = {goal: [] for goal in goals}
         if tier == WINDOW:  # what fits without a compaction needs no larger window
             without = self.facts.replay(self.facts.whole_log)
             left = [goal for goal in left if goal.kind != QUIET and not is_met(goal, without)]
@@ -171,7 +171,7 @@ class _Search:
             if (case := self._case(way)) is None or not (met := [goal for goal in left if is_met(goal, case)]):
                 continue
             cost = cost_of(case, self.rules)
-            reached = _Reached(way, case, cost, loses_more(cost, self.recorded))
+            reached = _ReachingWay(way, case, cost, loses_more(cost, self.recorded))
             for goal in met:
                 reaching[goal].append(reached)
             left = [goal for goal in left if tier == POLICY or reached.loses_more or goal not in met]
@@ -179,7 +179,7 @@ class _Search:
             if some:
                 remedies[goal].append(self._remedy(goal, tier, some))
 
-    def _remedy(self, goal: Goal, tier: str, reaching: list[_Reached]) -> Remedy:
+    def _remedy(self, goal: Goal, tier: str, reaching: list[_ReachingWay]) -> Remedy:
         best = min(reaching, key=attrgetter("harm" if tier == POLICY else "loses_more"))
         rivals = reaching if tier == POLICY else []
         change, rest = self._change_sentence(goal, best), self._outcome_sentences(goal, best, rivals)
@@ -238,14 +238,14 @@ class _Search:
             self.recorded,
         )
 
-    def _change_sentence(self, goal: Goal, reached: _Reached) -> str:
+    def _change_sentence(self, goal: Goal, reached: _ReachingWay) -> str:
         """What is reached by which change."""
         way, case = reached.way, reached.case
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
         change = _change_words(way, self.base, self.facts.counts.total)
         return f"{_capitalised(_reached(goal, case, way.window))} {change}{assumed}."
 
-    def _outcome_sentences(self, goal: Goal, reached: _Reached, rivals: list[_Reached]) -> str:
+    def _outcome_sentences(self, goal: Goal, reached: _ReachingWay, rivals: list[_ReachingWay]) -> str:
         """What the replay came to and costs, then what that rests on."""
         case = reached.case
         result = f"{_capitalised(self._outcome_words(case))}."
@@ -291,7 +291,7 @@ def _reached(goal: Goal, case: Case, window: int) -> str:
     return words(Goal(QUIET) if goal.kind == LASTS and not case.fired else goal, window)
 
 
-def _rival_words(rivals: list[_Reached], recorded: Cost) -> str:
+def _rival_words(rivals: list[_ReachingWay], recorded: Cost) -> str:
     """How many other policies avoid a finding, and that of several the gentlest was taken, as sentences."""
     if len(rivals) < 2:
         return ""

@@ -48,7 +48,7 @@ def _run(args: argparse.Namespace) -> int:
     sessions = cli.chosen(cli.read_noting(args.file).sessions, args.session)
     typed = dict(map(cli.pair, args.set))
     window = None if args.window is None else Sourced(args.window, Provenance.USER, "given by --window")
-    shown = [_Shown.of(item, window, typed) for item in sessions]
+    shown = [_ExplainedSession.of(item, window, typed) for item in sessions]
     if args.json:
         reports = [
             {**report(item.session, item.explanation), "cleared": [one._asdict() for one in item.clearings]}
@@ -60,7 +60,7 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-class _Shown(NamedTuple):
+class _ExplainedSession(NamedTuple):
     """A session with its explanation, and what its requests alone show to be cleared."""
 
     session: Session
@@ -77,7 +77,7 @@ class _Shown(NamedTuple):
 # -- for people
 
 
-def _text(shown: _Shown) -> str:
+def _text(shown: _ExplainedSession) -> str:
     session, explanation = shown.session, shown.explanation
     name = plain(session.title or session.source_id or "session")[:60]
     lines = [f"{name}: {plain(headline(explanation))}"]

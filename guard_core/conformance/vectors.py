@@ -214,7 +214,7 @@ class SingleshotFile(msgspec.Struct, frozen=True):
     rows: list[SingleshotRow]
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _VectorHead(msgspec.Struct, frozen=True):
     format: str
 
 
@@ -226,7 +226,7 @@ def load(path: Path) -> tuple[str, bytes]:
         data = path.read_bytes()
     except OSError as error:
         raise VectorError(error.strerror or "it cannot be read") from error
-    return parse(data, _Head).format, data
+    return parse(data, _VectorHead).format, data
 
 
 def parse(data: bytes, kind: type[T]) -> T:

@@ -129,7 +129,7 @@ def rows_of(items: Iterable[SessionStretch]) -> list[TriggerRow]:
         stretch = item.evidence.stretch
         if item.evidence.compactions or stretch.stop > stretch.start:
             groups[item.key].append(item)
-    return [_Group(key, groups[key]).row() for key in sorted(groups, key=_order)]
+    return [_RowStretches(key, groups[key]).row() for key in sorted(groups, key=_order)]
 
 
 def _order(key: RowKey) -> tuple[object, ...]:
@@ -137,7 +137,7 @@ def _order(key: RowKey) -> tuple[object, ...]:
     return *names, key.window is not None, key.window or 0, *key
 
 
-class _Group:
+class _RowStretches:
     """The stretches of one row."""
 
     def __init__(self, key: RowKey, items: list[SessionStretch]) -> None:

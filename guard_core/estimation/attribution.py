@@ -50,7 +50,7 @@ _LEARNT = ("fitted_events", "drift", "habit")
 CHARACTERS = "characters"  # what the events are weighed by where the counts follow characters
 
 
-class _Stored(msgspec.Struct, frozen=True):
+class _StoredAttribution(msgspec.Struct, frozen=True):
     version: int
     columns: Packed
     inserted: tuple[tuple[int, ...], ...]
@@ -163,12 +163,12 @@ class Attribution:
         """The attribution as bytes: equal attributions give equal bytes."""
         columns = pack_columns({name: getattr(self, name) for name in _COLUMNS}, _COLUMNS)
         scalars = {name: getattr(self, name) for name in (*_SCALARS, *_LEARNT)}
-        return encode(_Stored(version=ATTRIBUTION_VERSION, columns=columns, **scalars))
+        return encode(_StoredAttribution(version=ATTRIBUTION_VERSION, columns=columns, **scalars))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Attribution:
         """The attribution again; GuardError for bytes of another version or of something else."""
-        stored = decode_version(data, _Stored, ATTRIBUTION_VERSION, "attribution")
+        stored = decode_version(data, _StoredAttribution, ATTRIBUTION_VERSION, "attribution")
         columns = unpack_columns(stored.columns)
         return cls(
             tokens=columns["tokens"],

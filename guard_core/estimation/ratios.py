@@ -154,13 +154,13 @@ def fit(amounts: Ints, tokens: Ints, start: Start = USUAL_START) -> Floats:
     prior = start.ratios.copy()
     if not start.at_level:
         prior[:TEXT_KINDS] *= _level(estimates(amounts, start.ratios), goal, start.weight * LEVEL_BELIEF)
-    ratios, sums = prior, _Sums(amounts, goal)
+    ratios, sums = prior, _NormalEquations(amounts, goal)
     for _ in range(_ROUNDS):
         ratios = _bounded(sums, prior, start.weight, estimates(amounts, ratios))
     return np.round(ratios, _DIGITS)
 
 
-class _Sums:
+class _NormalEquations:
     """The weighted normal equations of some intervals, summed in their order, so that they are the same anywhere."""
 
     def __init__(self, amounts: Ints, goal: Floats) -> None:
@@ -217,7 +217,7 @@ def _level(estimate: Floats, goal: Floats, belief: float) -> float:
     return 1.0 + (float(np.clip(ratio[middle], 0.25, 6.0)) - 1.0) * share
 
 
-def _bounded(sums: _Sums, prior: Floats, weight: float, estimate: Floats) -> Floats:
+def _bounded(sums: _NormalEquations, prior: Floats, weight: float, estimate: Floats) -> Floats:
     """One weighted least squares step; ratios below 0 or above HIGHEST are set to the bound and left out."""
     wanted = BELIEF * prior
     matrix, right = sums.normal(estimate)

@@ -260,15 +260,15 @@ class AttributedUsage:
     def _plain(self) -> PlainViews:
         return PlainViews()
 
-    def _sums(self, view: View) -> _Sums:
-        return _Sums._make(self._many.totals(view))
+    def _sums(self, view: View) -> _SegmentSums:
+        return _SegmentSums._make(self._many.totals(view))
 
     @cached_property
     def _many(self) -> ManySums:
         return ManySums(self._sums_of)
 
     def _sums_of(self, segments: View) -> tuple[int, ...]:
-        """`_Sums` of some segments, in one pass: every request of a replay asks for them."""
+        """`_SegmentSums` of some segments, in one pass: every request of a replay asks for them."""
         saved = tokens = begins = written = formed = inserted = rewritten = events = 0
         for segment in segments:
             if isinstance(segment, Span):
@@ -365,7 +365,7 @@ class AttributedUsage:
     def _baseline_notes(self) -> tuple[str, ...]:
         return baseline_notes(self.ledger, self.attribution)
 
-    def _price(self, step: int, view: View, plain: View, sums: _Sums, epoch: int) -> tuple[int, bool]:
+    def _price(self, step: int, view: View, plain: View, sums: _SegmentSums, epoch: int) -> tuple[int, bool]:
         """Tokens of a request that is not the one sent at this step, without what its forms save, and whether it
         extends a recorded one. `plain` is the view without forms."""
         if self._is_replaced(sums):
@@ -381,7 +381,7 @@ class AttributedUsage:
                 return int(begin + anchors.begins[place + 1] + anchors.whole[stop] - anchors.whole[at]), True
         return self._price_cut(step, view, sums, epoch), False
 
-    def _price_cut(self, step: int, view: View, sums: _Sums, epoch: int) -> int:
+    def _price_cut(self, step: int, view: View, sums: _SegmentSums, epoch: int) -> int:
         """The same of a request that extends no recorded one."""
         if epoch < 0 and not sums.inserted and not sums.rewritten:
             tokens = sums.tokens
@@ -394,7 +394,7 @@ class AttributedUsage:
         begins = self.attribution.prologue and sums.begins and sums.events >= at
         return self.attribution.overhead + ((self.attribution.prologue if begins else 0) + unrecorded) + tokens
 
-    def _is_replaced(self, sums: _Sums) -> bool:
+    def _is_replaced(self, sums: _SegmentSums) -> bool:
         """Has a view a message that some policy wrote, as no recorded request has."""
         return sums.written > 0 and not self._writes
 
@@ -439,9 +439,9 @@ class AttributedUsage:
         return len(plain) == len(begin.head) + 1 and plain[:-1] == begin.head
 
     @cached_property
-    def _beginnings(self) -> tuple[_Beginning, ...]:
+    def _beginnings(self) -> tuple[_EpochBeginning, ...]:
         """What requests begin with after each recorded compaction, by its place + 1; the first: before all."""
-        return tuple(_Beginning.of(*self._left_by(place)) for place in range(-1, len(self.ledger.bases)))
+        return tuple(_EpochBeginning.of(*self._left_by(place)) for place in range(-1, len(self.ledger.bases)))
 
     def _segment(self, segment: Segment, epoch: int) -> int:
         if isinstance(segment, Span):
@@ -480,7 +480,7 @@ class AttributedUsage:
         return MODELLED if self.attribution.measured else ASSUMED
 
 
-class _Sums(NamedTuple):
+class _SegmentSums(NamedTuple):
     """Sums over a view: tokens that its forms save, tokens of its segments that depend on no epoch, and how many
     segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording;
     and how many messages of the log all of them have."""
@@ -495,7 +495,7 @@ class _Sums(NamedTuple):
     events: int
 
 
-class _Beginning(NamedTuple):
+class _EpochBeginning(NamedTuple):
     """What requests begin with after a recorded compaction behind `at` events, in normal form: `whole` where no event
     has followed, else `head` and the events from `start` on."""
 
@@ -506,7 +506,7 @@ class _Beginning(NamedTuple):
     has_inserted: bool
 
     @classmethod
-    def of(cls, at: int, base: View) -> _Beginning:
+    def of(cls, at: int, base: View) -> _EpochBeginning:
         *head, tail = normal((*base, Span(at, at + 1)))
         assert isinstance(tail, Span)
         return cls(at, normal(base), tuple(head), tail.start, any(isinstance(item, Inserted) for item in base))

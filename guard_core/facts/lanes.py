@@ -188,7 +188,7 @@ def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
     return tuple(sorted(lanes, key=place))
 
 
-class _Run(NamedTuple):
+class _HeadSteps(NamedTuple):
     """Steps whose requests begin with the same head."""
 
     start: int
@@ -298,19 +298,19 @@ class Search:
         """The snippets that the system prompt has, which is a part of every request."""
         return np.flatnonzero(self._wanted.in_text(text_of(self.sent.facts.session.system or ()))).tolist()
 
-    def _runs(self) -> Iterator[_Run]:
+    def _runs(self) -> Iterator[_HeadSteps]:
         ledger, trace = self.sent.ledger, self.sent.trace
         heads = ledger.steps["epoch"] if trace is None else trace.columns["head"]
         edges = [0, *(np.flatnonzero(np.diff(heads)) + 1).tolist(), len(heads)] if len(heads) else []
         for start, stop in pairwise(edges):
             number = int(heads[start])
             if trace is not None:
-                yield _Run(start, stop, trace.heads[number], -1)
+                yield _HeadSteps(start, stop, trace.heads[number], -1)
             elif number < 0:
-                yield _Run(start, stop, Head((), 0), -1)
+                yield _HeadSteps(start, stop, Head((), 0), -1)
             else:
                 base = ledger.bases[number]
-                yield _Run(start, stop, Head(base.view, base.at), number)
+                yield _HeadSteps(start, stop, Head(base.view, base.at), number)
 
     def _held(self, view: View, epoch: int) -> Bits:
         """What a view holds of every snippet."""

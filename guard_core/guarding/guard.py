@@ -168,7 +168,7 @@ class Guard:
         """What to store between two calls, as JSON: the policy's state and counts, and of the conversation's words only
         those of its last summary."""
         digests = tuple(digest.hex() for digest in self._digests)
-        return msgspec.json.encode(_Stored(digests, msgspec.Raw(self._log.dump())))
+        return msgspec.json.encode(_StoredGuard(digests, msgspec.Raw(self._log.dump())))
 
     def load(self, data: bytes, messages: Sequence[Message]) -> None:
         """Continues from what `dump` gave, with the history as it was then or a longer one. Raises GuardError if it is
@@ -177,7 +177,7 @@ class Guard:
         if not isinstance(data, bytes | bytearray | memoryview | str):
             raise GuardError(f"a stored guard is the bytes that dump() gave, not of the type {type(data).__name__}")
         try:
-            stored = msgspec.json.decode(data, type=_Stored)
+            stored = msgspec.json.decode(data, type=_StoredGuard)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise GuardError(f"this is not a stored guard: {error}") from error
         rest = messages[self._dialect.split_system(messages) :][: len(stored.digests)]
@@ -261,7 +261,7 @@ class GuardMark(NamedTuple):
     log: LogMark
 
 
-class _Stored(msgspec.Struct, frozen=True):
+class _StoredGuard(msgspec.Struct, frozen=True):
     digests: tuple[str, ...]
     log: msgspec.Raw
 

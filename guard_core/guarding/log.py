@@ -199,13 +199,13 @@ class GuardedLog:
         if self._asked is not None:
             raise GuardError("a request waits for its answer: its policy has no state between two calls")
         state = msgspec.Raw(dump_state(self.state))
-        stored = _Stored(self.policy.name, tuple(self._log.calls), self._sent, self._log.head, state)
+        stored = _StoredLog(self.policy.name, tuple(self._log.calls), self._sent, self._log.head, state)
         return msgspec.json.encode(stored, enc_hook=plain_values)
 
     def restore(self, data: bytes) -> None:
         """Take over what `dump` gave; the events follow by `extend`. Raises GuardError for bytes of something else."""
         try:
-            stored = msgspec.json.decode(data, type=_Stored)
+            stored = msgspec.json.decode(data, type=_StoredLog)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise GuardError(f"this is not a stored guard: {error}") from error
         if stored.policy != self.policy.name:
@@ -219,7 +219,7 @@ class GuardedLog:
         return self._asked, self._job
 
 
-class _Stored(msgspec.Struct, frozen=True):
+class _StoredLog(msgspec.Struct, frozen=True):
     policy: str
     calls: tuple[ModelCall, ...]
     sent: tuple[int, ...]

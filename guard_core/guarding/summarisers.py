@@ -158,12 +158,12 @@ class _Said(msgspec.Struct):
     content: str | None = None
 
 
-class _Choice(msgspec.Struct):
+class _CompletionChoice(msgspec.Struct):
     message: _Said
 
 
 class _Completion(msgspec.Struct):
-    choices: list[_Choice]
+    choices: list[_CompletionChoice]
 
 
 def _text_of(answer: bytes) -> str:

@@ -30,7 +30,7 @@ Conversation = tuple[str, str]  # the id of the session, the name of the agent
 
 
 @dataclass
-class _Recording:
+class _RecordedConversation:
     """One conversation: `given` are the events of its last request, `asked` is how that was decided, None once it was
     answered."""
 
@@ -54,7 +54,7 @@ class Recordings:
 
     def __init__(self, record_to: RecordTo) -> None:
         self._record_to = record_to
-        self._open: dict[Conversation, _Recording] = {}  # the one that was asked last at the end
+        self._open: dict[Conversation, _RecordedConversation] = {}  # the one that was asked last at the end
         self._ending: list[threading.Thread] = []
 
     def asked(
@@ -75,7 +75,7 @@ class Recordings:
             if recording is None or not recording.continues(events):
                 self._end(conversation, recording)
                 recorder = Recorder(self._record_to(), agent=conversation[1], model=model)
-                recording = _Recording(RecordedLog(policy, window), recorder)
+                recording = _RecordedConversation(RecordedLog(policy, window), recorder)
             self._open[conversation] = recording
             if len(self._open) > MOST_OPEN:
                 idle = next(iter(self._open))
@@ -109,14 +109,14 @@ class Recordings:
         for thread in self._ending:
             thread.join()
 
-    def _end(self, conversation: Conversation, recording: _Recording | None) -> None:
+    def _end(self, conversation: Conversation, recording: _RecordedConversation | None) -> None:
         if recording is not None:
             self._ending = [thread for thread in self._ending if thread.is_alive()]
             self._ending.append(threading.Thread(target=_ended, args=(conversation, recording), daemon=True))
             self._ending[-1].start()
 
 
-def _ended(conversation: Conversation, recording: _Recording) -> None:
+def _ended(conversation: Conversation, recording: _RecordedConversation) -> None:
     with _only_logged(conversation):
         if recording.asked is not None:
             recording.log.withdraw()

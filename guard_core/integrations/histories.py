@@ -35,7 +35,7 @@ class HistoryGuard(ABC, Generic[U]):
         self._history: list[U] = []
         self._given: list[U] = []
         self._plain: list[list[Plain]] = []  # each of the history in the plain form
-        self._turn: _Turn[U] | None = None  # the last one, where another one came before
+        self._turn: _TurnStart[U] | None = None  # the last one, where another one came before
 
     @property
     def compactions(self) -> tuple[CompactionRecord, ...]:
@@ -83,7 +83,7 @@ class HistoryGuard(ABC, Generic[U]):
         if not self._answered(added):  # the request failed, and is made again
             self.guard.withdraw()
         if self._history and any(item["role"] == "user" for unit in added for item in self.plain(unit)):
-            self._turn = _Turn(len(self._history), list(self._given), self.guard.mark())
+            self._turn = _TurnStart(len(self._history), list(self._given), self.guard.mark())
         self._keep(added)
         sources = {id(item): unit for unit, some in zip(self._history, self._plain, strict=True) for item in some}
         sent = self.guard.before_call([item for some in self._plain for item in some], system=system)
@@ -143,7 +143,7 @@ class HistoryGuard(ABC, Generic[U]):
         )
 
 
-class _Turn(NamedTuple, Generic[U]):
+class _TurnStart(NamedTuple, Generic[U]):
     """Where a turn began: how long the history was, what was given of it last, and where its guard was."""
 
     units: int

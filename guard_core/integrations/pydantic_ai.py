@@ -77,11 +77,11 @@ class PydanticAIGuard(HistoryGuard[MessageUnit]):
             taken = unit or self._changed(item)
             if taken.part is None:
                 messages.append(taken.message)
-            elif messages and isinstance(messages[-1], _Begun) and messages[-1].message is taken.message:
+            elif messages and isinstance(messages[-1], _BegunRequest) and messages[-1].message is taken.message:
                 messages[-1].parts.append(taken.part)
             else:
-                messages.append(_Begun(taken.message, [taken.part]))
-        return [item.whole() if isinstance(item, _Begun) else item for item in messages]
+                messages.append(_BegunRequest(taken.message, [taken.part]))
+        return [item.whole() if isinstance(item, _BegunRequest) else item for item in messages]
 
     def _changed(self, item: Plain) -> MessageUnit:
         """What the policy wrote, or changed."""
@@ -107,7 +107,7 @@ class PydanticAIGuard(HistoryGuard[MessageUnit]):
         return MessageUnit(replace(original, parts=parts) if original is not None else ModelResponse(parts=parts))
 
 
-class _Begun(NamedTuple):
+class _BegunRequest(NamedTuple):
     """A request that is put together from its parts."""
 
     message: Any

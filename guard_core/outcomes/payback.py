@@ -60,7 +60,7 @@ class Payback(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class _Without:
+class _WithoutCompaction:
     """The requests had each compaction not been made: `read` from the cache, `costs` of the calls; and `tokens`."""
 
     tokens: Ints
@@ -120,7 +120,7 @@ def _earned(balance: Ints, starts: Ints, stops: Ints) -> Ints:
     return np.where(balance[stops - 1] < 0, -1, np.where(below < 0, starts, below + 1))
 
 
-def _needed(sent: SentRequests, without: _Without, starts: Ints) -> Ints:
+def _needed(sent: SentRequests, without: _WithoutCompaction, starts: Ints) -> Ints:
     """For each stretch the first step whose request would have been over the window; -1: none."""
     size, window = len(sent.tokens), _window(sent)
     others = sent.facts.other_windows
@@ -137,7 +137,7 @@ def _window(sent: SentRequests) -> int:
     return case.window.value if case.window_counts else 0
 
 
-def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired], before: Ints) -> _Without:
+def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired], before: Ints) -> _WithoutCompaction:
     """The same calls, each without the compaction that it follows; `before` are the requests at `starts`."""
     added = _in_stretches(before - sent.tokens[starts], starts, len(sent.tokens))
     tokens = np.maximum(sent.tokens + added, 0)
@@ -148,7 +148,7 @@ def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired], 
     shared = np.minimum(shared, tokens)
     read = np.where(bill.alive & (shared >= CACHE_LEAST), shared, 0)
     written = np.where(bill.prices.writes(), tokens - read, 0)
-    return _Without(tokens, read, bill.prices.costs(tokens, read, written, bill.output))
+    return _WithoutCompaction(tokens, read, bill.prices.costs(tokens, read, written, bill.output))
 
 
 def _summaries(bill: Bill) -> dict[int, int]:

@@ -131,7 +131,7 @@ class _Reducer(StagedPolicy):
         return user if user >= earliest else event
 
 
-class _Places(NamedTuple):
+class _PairPlaces(NamedTuple):
     """Of every event of a log the first of the calls and results that it follows in a row (itself, where it is none of
     them), and the last message of the user up to it (-1: none); and the runs of events that are none, where they start
     and stop. `has_system`: are there messages of the system."""
@@ -143,7 +143,7 @@ class _Places(NamedTuple):
     has_system: bool
 
 
-def _places(ledger: Ledger) -> _Places:
+def _places(ledger: Ledger) -> _PairPlaces:
     if "semantic-kernel places" not in ledger.derived:
         roles, events = roles_of(ledger), np.arange(ledger.event_count)
         tools = _in_tools(ledger, slice(None))
@@ -152,9 +152,9 @@ def _places(ledger: Ledger) -> _Places:
         edges = np.flatnonzero(np.diff(np.concatenate([[False], ~tools, [False]])))
         starts, stops = edges[::2].tolist(), edges[1::2].tolist()
         has_system = bool((roles == SYSTEM_ROLE).any())
-        places = _Places(begins.tolist(), users.tolist(), starts, stops, has_system)
+        places = _PairPlaces(begins.tolist(), users.tolist(), starts, stops, has_system)
         ledger.derived["semantic-kernel places"] = places
-    known: _Places = ledger.derived["semantic-kernel places"]
+    known: _PairPlaces = ledger.derived["semantic-kernel places"]
     return known
 
 

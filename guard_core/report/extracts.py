@@ -15,7 +15,7 @@ from guard_core.report import document as doc
 from guard_core.report.building import ReportOptions, build, facts_of, sources_of
 from guard_core.report.document import sealed
 from guard_core.report.sides import SideSource
-from guard_core.report.tables import Made, ReportPart, Table, TableReport
+from guard_core.report.tables import ReportOrigin, ReportPart, Table, TableReport
 from guard_core.report.words import side_title
 from guard_core.sessions import Session
 from guard_core.trace import Term
@@ -61,7 +61,7 @@ def extract(
                 f"Context window {window.value:,} tokens ({window.source}, {window.status}{note}).",
                 *report.assumptions,
             ),
-            made=Made(report.session.digest, part, report.asked),
+            made=ReportOrigin(report.session.digest, part, report.asked),
         )
     )
 

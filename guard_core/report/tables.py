@@ -50,7 +50,7 @@ class ReportPart(msgspec.Struct, frozen=True):
     number: int
 
 
-class Made(msgspec.Struct, frozen=True):
+class ReportOrigin(msgspec.Struct, frozen=True):
     """What a report of a part of one session was made of, so that it can be made again. `digest` is that of the
     session."""
 
@@ -76,7 +76,7 @@ class TableReport(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[ChartLine, ...] = ()
     tables: tuple[Table, ...]
     assumptions: tuple[str, ...]
-    made: Made | msgspec.UnsetType = msgspec.UNSET  # of a part of one session
+    made: ReportOrigin | msgspec.UnsetType = msgspec.UNSET  # of a part of one session
     hidden: tuple[Hidden, ...] | None = None  # what was redacted; null: nothing was looked for
     digest: str = ""
 

@@ -56,7 +56,7 @@ class Flow:
 
 
 @dataclass
-class _Log:
+class _SimulatedLog:
     events: list[Event] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class _Log:
 
 def play(simulation: Simulation, *, title: str = "") -> Flow:
     """Play a simulation's turns into a session that can be opened like any other."""
-    log = _Log()
+    log = _SimulatedLog()
     for number, turn in enumerate(simulation.turns):
         _play_turn(log, number, turn)
     first = simulation.reported_from
@@ -97,7 +97,7 @@ def play(simulation: Simulation, *, title: str = "") -> Flow:
     return Flow(session, tuple(log.labels), tuple(log.turns))
 
 
-def _play_turn(log: _Log, number: int, turn: Turn) -> None:
+def _play_turn(log: _SimulatedLog, number: int, turn: Turn) -> None:
     media = (MediaPart(mime=mime, size=size) for mime, size in turn.inline)
     log.add(Role.USER, TextPart(filler(turn.user_bytes)), *media)
     log.step(number, "user-msg")

@@ -53,15 +53,15 @@ class _GaveUp(Exception):
     """The server does not take this stream from this client."""
 
 
-class _Refused(_GaveUp):
+class _StreamRefused(_GaveUp):
     """The server will never take this stream: its session was deleted, or its lines are not what the server has."""
 
 
-class _Away(Exception):
+class _NotReached(Exception):
     """The server does not answer, or not now."""
 
 
-class _Server(NamedTuple):
+class _StreamServer(NamedTuple):
     scheme: str
     host: str
     port: int | None
@@ -69,7 +69,7 @@ class _Server(NamedTuple):
     key: str
 
     def post(self, name: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        """Status and answer. Raises _Away."""
+        """Status and answer. Raises _NotReached."""
         kind = http.client.HTTPSConnection if self.scheme == "https" else http.client.HTTPConnection
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self.key:
@@ -85,7 +85,7 @@ class _Server(NamedTuple):
             is_json = response.status != TOO_LARGE or text.startswith(b"{")
             answer = json.loads(text) if is_json else {"error": f"{len(body):,} bytes are too many at once"}
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise _Away(f"{type(error).__name__}: {error}") from error
+            raise _NotReached(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
         return response.status, answer if isinstance(answer, dict) else {}
@@ -110,7 +110,7 @@ class Client:
             raise ValueError("a name has 1 to 100 letters, digits and . _ : -, and begins with a letter or digit")
         self.session = ""  # the address of the session, once it is known
         self.trouble = ""  # why nothing more is sent, or not now; empty while all is well
-        self._server = _Server(parts.scheme, parts.hostname, parts.port, parts.path.rstrip("/"), key)
+        self._server = _StreamServer(parts.scheme, parts.hostname, parts.port, parts.path.rstrip("/"), key)
         self._spool = None if spool is None else Path(spool)
         self._place: Path | None = None  # of this stream in the spool
         self._file: FileIO | None = None  # that file; it is locked as long as it is open
@@ -197,7 +197,7 @@ class Client:
                 if is_last:
                     self._finish()
                     return
-            except _Away as error:
+            except _NotReached as error:
                 self.trouble = f"not sent now: {error}"
                 with self._changed:
                     self._changed.wait_for(lambda: self._ended, pause * _jitter.uniform(0.5, 1))
@@ -207,7 +207,7 @@ class Client:
             except (_GaveUp, OutOfStep) as error:
                 with self._changed:
                     self._give_up(str(error))
-                if self._place and self._is_kept and isinstance(error, _Refused | OutOfStep):
+                if self._place and self._is_kept and isinstance(error, _StreamRefused | OutOfStep):
                     with suppress(OSError):  # what the agent writes from now on is in the same file
                         _set_aside(self._place)
                 return
@@ -267,11 +267,11 @@ class Client:
             name = path.name.removesuffix(ENDING)
             if name == self.name or NAME.fullmatch(name) is None:
                 continue
-            with suppress(OSError, _Away), _locked(path) as lines:
+            with suppress(OSError, _NotReached), _locked(path) as lines:
                 try:
                     _send_all(self._server, name, lines)
                     path.unlink()
-                except (_Refused, OutOfStep) as error:
+                except (_StreamRefused, OutOfStep) as error:
                     aside = _set_aside(path)
                     reason = str(error).rstrip(".")
                     log.warning(
@@ -288,9 +288,9 @@ def _set_aside(path: Path) -> Path:
     return path.rename(aside)
 
 
-def _send_all(server: _Server, name: str, lines: list[bytes]) -> None:
+def _send_all(server: _StreamServer, name: str, lines: list[bytes]) -> None:
     """Send a whole stream from where the server has it: a run that is too short for all of it helps the next one.
-    Raises _Away, _GaveUp, _Refused and OutOfStep."""
+    Raises _NotReached, _GaveUp, _StreamRefused and OutOfStep."""
     outbox = Outbox()
     for line in lines:
         outbox.add(line)
@@ -307,9 +307,9 @@ def _send_all(server: _Server, name: str, lines: list[bytes]) -> None:
             return
 
 
-def _sent(server: _Server, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> dict[str, Any]:
-    """What the server answers: how far it has the stream, or which line it expects. Raises _Away, _GaveUp and
-    _Refused."""
+def _sent(server: _StreamServer, name: str, first: int, lines: tuple[bytes, ...], *, ended: bool) -> dict[str, Any]:
+    """What the server answers: how far it has the stream, or which line it expects. Raises _NotReached, _GaveUp and
+    _StreamRefused."""
     body = b'{"first":%d,"lines":[%s],"ended":%s}' % (first, b",".join(lines), b"true" if ended else b"false")
     status, answer = server.post(name, body)
     if status == OK and isinstance(answer.get("acknowledged"), int):
@@ -317,7 +317,7 @@ def _sent(server: _Server, name: str, first: int, lines: tuple[bytes, ...], *, e
     if status == CONFLICT and "index" not in answer and isinstance(answer.get("expected"), int):
         return {"expected": answer["expected"]}
     reason = f"{status}: {answer.get('error', 'no reason given')}"
-    raise (_Away if status in AGAIN else _Refused if status in FOR_GOOD else _GaveUp)(reason)
+    raise (_NotReached if status in AGAIN else _StreamRefused if status in FOR_GOOD else _GaveUp)(reason)
 
 
 @contextmanager

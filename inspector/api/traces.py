@@ -30,7 +30,7 @@ CODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate"
 LIMITS = Limits()
 
 
-class _Refused(Exception):
+class _SpansRefused(Exception):
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
@@ -55,7 +55,7 @@ def _stored(request: HttpRequest, of_protobuf: Callable[[bytes], dict[str, Any]]
         spans.store(project_of_caller(request), _body(request, of_protobuf))
     except RequestNotAllowed as error:
         return _answer(request, 403, str(error))
-    except _Refused as error:
+    except _SpansRefused as error:
         return _answer(request, error.status, str(error))
     except (Error, OSError) as error:
         trouble = trouble_of(error)
@@ -67,16 +67,16 @@ def _stored(request: HttpRequest, of_protobuf: Callable[[bytes], dict[str, Any]]
 
 def _body(request: HttpRequest, of_protobuf: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
     if request.content_type not in (JSON, PROTOBUF):
-        raise _Refused(415, f"The content type is {PROTOBUF} or {JSON}.")
+        raise _SpansRefused(415, f"The content type is {PROTOBUF} or {JSON}.")
     data = _inflated(request.body, request.headers.get("Content-Encoding", ""))
     try:
         value = of_protobuf(data) if request.content_type == PROTOBUF else decode(data, LIMITS).value
     except DamagedRecording as error:
-        raise _Refused(400, f"This is not an OTLP request: {error.reason}.") from error
+        raise _SpansRefused(400, f"This is not an OTLP request: {error.reason}.") from error
     except JsonProblem as problem:
-        raise _Refused(400, f"The body cannot be read as JSON: {problem.reason}.") from problem
+        raise _SpansRefused(400, f"The body cannot be read as JSON: {problem.reason}.") from problem
     if not isinstance(value, dict):
-        raise _Refused(400, 'An OTLP request is an object with "resourceSpans" or "resourceLogs".')
+        raise _SpansRefused(400, 'An OTLP request is an object with "resourceSpans" or "resourceLogs".')
     return value
 
 
@@ -85,17 +85,17 @@ def _inflated(data: bytes, encoding: str) -> bytes:
     if coding in ("", "identity"):
         return data
     if coding not in CODINGS:
-        raise _Refused(415, "The content encoding is gzip or deflate, or none.")
+        raise _SpansRefused(415, "The content encoding is gzip or deflate, or none.")
     most = settings.MAX_BATCH_BYTES
     unpacking = zlib.decompressobj(CODINGS[coding])
     try:
         plain = unpacking.decompress(data, most + 1)
     except zlib.error as error:
-        raise _Refused(400, f"The body is not a {coding} stream.") from error
+        raise _SpansRefused(400, f"The body is not a {coding} stream.") from error
     if len(plain) > most:
-        raise _Refused(413, f"The body has more than {most:,} bytes when decompressed (setting MAX_BATCH_BYTES).")
+        raise _SpansRefused(413, f"The body has more than {most:,} bytes when decompressed (setting MAX_BATCH_BYTES).")
     if not unpacking.eof:
-        raise _Refused(400, f"The {coding} stream of the body is incomplete.")
+        raise _SpansRefused(400, f"The {coding} stream of the body is incomplete.")
     return plain
 
 

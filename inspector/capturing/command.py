@@ -47,7 +47,7 @@ def capture(
         return NOT_FOUND
     if warning := client.warning(environ):
         print(warning, file=sys.stderr)
-    words = _Words()
+    words = _Announcements()
     path = folder / f"{client.name or 'capture'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.jsonl"
     sending = _Sending(path, Server(server, key), opens=opens)
     log = CaptureLog(path, client.name or Path(program).name, words.say, sending.wake)
@@ -118,7 +118,7 @@ def _result(log: CaptureLog, url: str, trouble: str) -> str:
     return f"Recorded {calls} of a model in {log.path}{shown}{left}"
 
 
-class _Words:
+class _Announcements:
     """What is to be said: at once, or after the agent where that has the terminal."""
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ class Proxy:
         if (task := asyncio.current_task()) is not None:
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
-        agent = _Side(h11.Connection(h11.SERVER, MOST_HEAD), reader, writer)
+        agent = _ProxyEnd(h11.Connection(h11.SERVER, MOST_HEAD), reader, writer)
         try:
             await self._follow(agent)
         except (Broken, OSError, h11.RemoteProtocolError):
@@ -71,9 +71,9 @@ class Proxy:
         finally:
             await agent.close()
 
-    async def _follow(self, agent: _Side) -> None:
+    async def _follow(self, agent: _ProxyEnd) -> None:
         """One exchange after the other on a connection of the agent."""
-        provider: _Side | None = None
+        provider: _ProxyEnd | None = None
         try:
             while isinstance(request := await self._asked(agent), h11.Request):
                 path = request.target.decode("latin-1")
@@ -97,7 +97,7 @@ class Proxy:
             if provider is not None:
                 await provider.close()
 
-    async def _asked(self, agent: _Side) -> Any:
+    async def _asked(self, agent: _ProxyEnd) -> Any:
         """What the agent asks next. One who is answered learns why: a head may be too large, or no HTTP."""
         try:
             return await agent.event()
@@ -114,13 +114,13 @@ class Proxy:
             return UPGRADE_REQUIRED, "Only HTTP requests are forwarded, not WebSockets."
         return None
 
-    async def _connect(self) -> _Side:
+    async def _connect(self) -> _ProxyEnd:
         """A new connection to the provider. Raises OSError, and TimeoutError after `CONNECT_SECONDS`."""
         async with asyncio.timeout(CONNECT_SECONDS):
             reader, writer = await self._route.opened()
-        return _Side(h11.Connection(h11.CLIENT, MOST_HEAD), reader, writer)
+        return _ProxyEnd(h11.Connection(h11.CLIENT, MOST_HEAD), reader, writer)
 
-    async def _exchange(self, agent: _Side, provider: _Side, request: h11.Request, path: str) -> None:
+    async def _exchange(self, agent: _ProxyEnd, provider: _ProxyEnd, request: h11.Request, path: str) -> None:
         """Pass one request on, and its answer back; both directions at once, for an answer may come early."""
         method, headers = request.method.decode("latin-1"), dict(request.headers)
         exchange = Exchange(path.split("?")[0], api_of(method, path.split("?")[0]))
@@ -151,7 +151,7 @@ class Proxy:
                     await asking
 
 
-class _Side:
+class _ProxyEnd:
     """One end of the proxy: a connection with the state of its HTTP."""
 
     def __init__(self, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -256,7 +256,7 @@ class _Side:
             self.abort()
 
 
-async def _ask(agent: _Side, provider: _Side, body: Body | None) -> None:
+async def _ask(agent: _ProxyEnd, provider: _ProxyEnd, body: Body | None) -> None:
     """Pass a request on. Where its agent leaves before it has the answer, the connection to the provider ends, so that
     the provider need not finish the answer."""
     await _pass_on(agent, provider, body)
@@ -265,7 +265,7 @@ async def _ask(agent: _Side, provider: _Side, body: Body | None) -> None:
     provider.abort()
 
 
-async def _pass_on(source: _Side, target: _Side, body: Body | None) -> None:
+async def _pass_on(source: _ProxyEnd, target: _ProxyEnd, body: Body | None) -> None:
     """The rest of a message after its head."""
     while True:
         event = await source.event()
@@ -282,7 +282,7 @@ async def _pass_on(source: _Side, target: _Side, body: Body | None) -> None:
             raise Broken("the connection ended mid-message")
 
 
-async def _answer(provider: _Side, agent: _Side, exchange: Exchange | None) -> None:
+async def _answer(provider: _ProxyEnd, agent: _ProxyEnd, exchange: Exchange | None) -> None:
     """The answer, with what precedes it (100 Continue)."""
     while isinstance(head := await provider.event(), h11.InformationalResponse):
         await agent.send(

@@ -68,7 +68,7 @@ def take(project: Project, name: str, message: StreamMessage) -> Taken:
         return Taken(Acknowledgement(0, 0, 0), None)  # who only asks how far a stream is begins none
     with in_turn():
         stream, row = _locked(project, name)
-        lines = _Lines(stream, message.entries)
+        lines = _StreamLines(stream, message.entries)
         answer = receive(lines, message.batch)
         Stream.objects.row(stream).update(heard=Now(), ended=Now() if message.ended else None, **lines.changed)
     stream.received = lines.changed.get("received", stream.received)
@@ -147,7 +147,7 @@ def resume() -> None:
             queue.enqueue(KIND, str(pk))
 
 
-class _Lines:
+class _StreamLines:
     """The lines of a locked stream, as the state machine sees them; `entries` are what those of the batch hold."""
 
     def __init__(self, stream: Stream, entries: Sequence[NativeLine]) -> None:

@@ -69,7 +69,7 @@ READ_AGAIN = 16 * 2**20
 ENOUGH = 3 * 2**20
 
 
-class _Group(NamedTuple):
+class _SpanGroup(NamedTuple):
     """The spans of one resource that belong together: those of a conversation, or of a trace that names none. Or the
     events of such spans, where they were sent as log records."""
 
@@ -90,14 +90,14 @@ class _Group(NamedTuple):
         return {trace for trace in (*self.traces, self.trace) if trace}
 
     @classmethod
-    def of(cls, program: str, kind: str, resource: dict[str, Any], **more: Any) -> _Group:
+    def of(cls, program: str, kind: str, resource: dict[str, Any], **more: Any) -> _SpanGroup:
         """The group of a resource that has its spans alone, or its events, in a line of this `kind`."""
         line = msgspec.json.encode({kind: [resource]}, order="deterministic")
         digest = hashlib.sha256(line).digest()
         return cls(program, digest=digest, body=compressed(line), size=len(line), **more)
 
     @classmethod
-    def of_events(cls, batch: SpanBatch) -> _Group:
+    def of_events(cls, batch: SpanBatch) -> _SpanGroup:
         """The group that a stored row of events is."""
         return cls(
             batch.source,
@@ -112,7 +112,7 @@ class _Group(NamedTuple):
             spans=_spans_of_events(decompressed(batch.body)),
         )
 
-    def only(self, spans: frozenset[str]) -> _Group:
+    def only(self, spans: frozenset[str]) -> _SpanGroup:
         """The events of some of the spans alone."""
         if spans == self.spans:
             return self
@@ -122,7 +122,7 @@ class _Group(NamedTuple):
         (resource,) = _resources(msgspec.json.decode(decompressed(self.body)), LOGS)
         some = [item for item in placed_events(resource) if _id(item) in spans]
         part = resource_with(resource, some)
-        return _Group.of(self.program, LOGS[0], part, **{**about, "spans": spans})
+        return _SpanGroup.of(self.program, LOGS[0], part, **{**about, "spans": spans})
 
 
 def store(project: Project, request: dict[str, Any]) -> int:
@@ -245,7 +245,7 @@ def _resources(request: dict[str, Any], keys: tuple[str, ...]) -> Iterator[dict[
     return (item for key in keys for item in fields.objects(request.get(key)))
 
 
-def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_Group]:
+def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_SpanGroup]:
     """The spans of one resource by conversation, or its events by trace: which conversation these are of, their spans
     say. What names none belongs to the first that its trace names, as the reader has it. Events alone are no call:
     their spans are."""
@@ -268,9 +268,9 @@ def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_
             "traces": frozenset(),
             "spans": frozenset(),
         }
-        return [_Group.of(program, kind, resource, **nothing)]
+        return [_SpanGroup.of(program, kind, resource, **nothing)]
     return [
-        _Group.of(
+        _SpanGroup.of(
             program,
             kind,
             resource_with(resource, some),
@@ -285,7 +285,7 @@ def _groups(kind: str, resource: dict[str, Any], placed: list[Placed]) -> list[_
     ]
 
 
-def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBatch]:
+def _placed(project: Project, program: str, groups: list[_SpanGroup]) -> list[SpanBatch]:
     """The rows of some groups of one program, each with the recording that it belongs to. Where later spans belong is
     stored."""
     sources = _place(project, program, [group for group in groups if group.conversation])
@@ -298,7 +298,7 @@ def _placed(project: Project, program: str, groups: list[_Group]) -> list[SpanBa
     return batches
 
 
-def _row(project: Project, source: str, group: _Group, *, in_trace: bool = True) -> SpanBatch:
+def _row(project: Project, source: str, group: _SpanGroup, *, in_trace: bool = True) -> SpanBatch:
     return SpanBatch(
         project=project,
         source=source,
@@ -311,7 +311,7 @@ def _row(project: Project, source: str, group: _Group, *, in_trace: bool = True)
     )
 
 
-def _beside_their_spans(project: Project, events: list[_Group]) -> list[_Group]:
+def _beside_their_spans(project: Project, events: list[_SpanGroup]) -> list[_SpanGroup]:
     """Events of spans, each as if the program of its spans had sent it: log records may have another resource. In a
     trace of several programs the span decides. Events whose spans have not come wait under their own program."""
     programs = _programs_of(project, {trace for group in events for trace in group.all_traces})
@@ -327,7 +327,7 @@ def _beside_their_spans(project: Project, events: list[_Group]) -> list[_Group]:
 
 
 def _owners(
-    project: Project, groups: list[_Group], programs: Mapping[str, Collection[str]]
+    project: Project, groups: list[_SpanGroup], programs: Mapping[str, Collection[str]]
 ) -> dict[tuple[str, str], str]:
     """Which of the several programs of a trace has sent a span that some events are of, by trace and span. The spans of
     each program are looked at once for all events, the latest first, up to a limit: events come close to their
@@ -384,7 +384,7 @@ def _programs_of(project: Project, traces: set[str]) -> defaultdict[str, set[str
     return programs
 
 
-def _gather(project: Project, spans: list[_Group]) -> set[str]:
+def _gather(project: Project, spans: list[_SpanGroup]) -> set[str]:
     """Have the events that waited for these spans under a resource of their own belong to the recording of the spans;
     the recordings that have more now."""
     rows, gathered = SpanBatch.objects.of(project).filter(has_calls=False).exclude(body=b""), set()
@@ -403,7 +403,7 @@ def _gather(project: Project, spans: list[_Group]) -> set[str]:
 
 def _only(batch: SpanBatch, spans: frozenset[str]) -> SpanBatch:
     """A row with the events of these spans; where it has those of others, too, they go to a row of their own."""
-    whole = _Group.of_events(batch)
+    whole = _SpanGroup.of_events(batch)
     if others := whole.spans - spans:
         _add_new(batch.project, [_row(batch.project, batch.source, whole.only(others))])
         group = whole.only(spans)
@@ -449,7 +449,7 @@ def _slices(values: Collection[str]) -> Iterator[list[str]]:
     return (some[start : start + SLICE] for start in range(0, len(some), SLICE))
 
 
-def _place(project: Project, program: str, named: list[_Group]) -> dict[str, str]:
+def _place(project: Project, program: str, named: list[_SpanGroup]) -> dict[str, str]:
     """The recordings of conversations and of their traces, by key: where they are known, there, else where new ones
     belong. Spans of a trace that came before it named its conversation go there as well."""
     conversations = [_conversation_key(group.conversation) for group in named]
@@ -502,7 +502,7 @@ def _open_source(project: Project, program: str, key: str) -> str:
     return _digest([program, key])
 
 
-def _add(project: Project, groups: list[_Group]) -> list[SpanBatch]:
+def _add(project: Project, groups: list[_SpanGroup]) -> list[SpanBatch]:
     """Store the groups of which no row is stored yet; their rows."""
     batches = [
         batch

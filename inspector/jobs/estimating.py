@@ -59,7 +59,7 @@ SECOND = "cl100k"  # counted in a pass of its own over a long session
 NAMES = {"chars/4": "chars4", "bytes/4": "bytes4", "o200k_base": "o200k", "cl100k_base": "cl100k"}
 
 
-class _Waiting(Exception):
+class _EstimateYields(Exception):
     """Another job waits: what is not stored is done again later."""
 
 
@@ -73,7 +73,7 @@ def take_step(session: Session, look_every: float = LOOK_EVERY) -> bool:
     """The next step for one session; False where another job waits, after which it looks every so many seconds."""
     try:
         _work_on(session, look_every)
-    except _Waiting:
+    except _EstimateYields:
         return False
     return True
 
@@ -95,7 +95,7 @@ def _work_on(session: Session, look_every: float) -> None:
             mine.update(tokenizer=packed_counts(columns))
         else:  # counts were swept away between: begin again
             mine.update(counted=0)
-    except (_Waiting, DatabaseError):
+    except (_EstimateYields, DatabaseError):
         raise
     except Exception as error:
         if not _is_current(state):
@@ -273,7 +273,7 @@ _under_way = MeasuredParts()
 
 
 class _Look:
-    """Raises _Waiting when another job waits."""
+    """Raises _EstimateYields when another job waits."""
 
     def __init__(self, every: float) -> None:
         self.every = every
@@ -283,7 +283,7 @@ class _Look:
         if time.monotonic() < self.next:
             return
         if queue.others_wait(PRIORITY):
-            raise _Waiting
+            raise _EstimateYields
         self.next = time.monotonic() + self.every
 
 

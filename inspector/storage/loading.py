@@ -330,7 +330,7 @@ def _size(value: Any) -> int:
             return calls.nbytes if isinstance(calls, StoredCalls) else CALL_BYTES * len(calls)
         case ReadTogether():
             return sum(map(_size, value.values.values()))
-        case _Places(lines=lines, timestamps=timestamps, source_ids=source_ids):
+        case _EventPlaces(lines=lines, timestamps=timestamps, source_ids=source_ids):
             return int(lines.nbytes + timestamps.nbytes + ID_BYTES * len(source_ids))
     return 0
 
@@ -364,7 +364,7 @@ def _head(session_id: str) -> CoreSession:
 _COLUMNS: tuple[Callable[[str], Any], ...] = (_head, _ledger, _attribution)
 
 
-class _Places(NamedTuple):
+class _EventPlaces(NamedTuple):
     """Where the events from number `first` on are in their file, when they happened, and their ids."""
 
     first: int
@@ -373,17 +373,19 @@ class _Places(NamedTuple):
     source_ids: tuple[str, ...]
 
 
-def _places_of(row: Session, seq: int) -> _Places:
+def _places_of(row: Session, seq: int) -> _EventPlaces:
     """Those of an event and its neighbours: of a chunk, since the ids of a long session take many megabytes."""
     session_id, number = str(row.pk), seq // chunks.ROWS
-    return cast(_Places, _cache.get((_places, session_id, row.revision, number), lambda: _places(session_id, number)))
+    return cast(
+        _EventPlaces, _cache.get((_places, session_id, row.revision, number), lambda: _places(session_id, number))
+    )
 
 
-def _places(session_id: str, number: int) -> _Places:
+def _places(session_id: str, number: int) -> _EventPlaces:
     whole = not _data(session_id, "lines").in_chunks  # an earlier version stored the session
     marks = marks_of(session_id) if whole else chunks.load_some_marks(session_id, number)
     lines, timestamps = np.frombuffer(marks.lines, dtype="<i8"), np.frombuffer(marks.timestamps, dtype="<f8")
-    return _Places(0 if whole else number * chunks.ROWS, lines, timestamps, marks.source_ids)
+    return _EventPlaces(0 if whole else number * chunks.ROWS, lines, timestamps, marks.source_ids)
 
 
 def marks_of(session_id: str) -> Marks:

@@ -35,7 +35,7 @@ class Outlook(NamedTuple):
 
 
 @dataclass
-class _Known:
+class _KnownOutlook:
     """What was computed last of a session: of which revision and settings, and when it was begun and asked for."""
 
     outlook: Outlook
@@ -45,7 +45,7 @@ class _Known:
     asked: float
 
 
-_known: dict[str, _Known] = {}
+_known: dict[str, _KnownOutlook] = {}
 _computing: set[str] = set()
 _lock = Lock()
 
@@ -65,7 +65,7 @@ def outlook_of(row: Session) -> Outlook:
     try:
         outlook = Outlook(alerts_of(row), calls_left_of(row), _last_prompt(row))
         with _lock:
-            _known[key] = _Known(outlook, row.revision, chosen, now, now)
+            _known[key] = _KnownOutlook(outlook, row.revision, chosen, now, now)
             for other in [name for name, one in _known.items() if now - one.asked > FORGOTTEN_AFTER]:
                 del _known[other]
     finally:

@@ -36,7 +36,7 @@ class SummaryPlace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
+class SessionHits:
     """What was found in one session: the first hits, and the row number from which to continue with older sessions."""
 
     session: Session
@@ -102,7 +102,7 @@ def count(query: Query, session: Session) -> int:
     return text_index().count(query, session) if query else 0
 
 
-def everywhere(project: Project, query: Query, before: int | None, sessions: int, each: int) -> list[Found]:
+def everywhere(project: Project, query: Query, before: int | None, sessions: int, each: int) -> list[SessionHits]:
     """The newest sessions of a project with hits, a few hits of each."""
     if not query:
         return []
@@ -114,7 +114,7 @@ def everywhere(project: Project, query: Query, before: int | None, sessions: int
     for key, newest in places:
         if session := rows.get(key):
             some, inserted = index.in_session(query, session, 0, each + 1), summary_hits(query, session, each)
-            hits.append(Found(session, tuple(some[:each]), len(some) > each, newest, tuple(inserted)))
+            hits.append(SessionHits(session, tuple(some[:each]), len(some) > each, newest, tuple(inserted)))
     return hits
 
 

@@ -126,7 +126,7 @@ def shortened(work: ListInWork, most: int, *, system: bool, first_user: bool = F
     return done
 
 
-class _Beginning(NamedTuple):
+class _FirstGroups(NamedTuple):
     """The first groups of a list, of which some are `chosen`, and what comes behind them."""
 
     groups: GroupedList
@@ -138,7 +138,7 @@ class _Beginning(NamedTuple):
         return self.rest.behind(after)._replace(added=after.added)
 
 
-def _beginning(work: ListInWork, choose: Callable[[GroupedList], list[int] | None]) -> _Beginning | None:
+def _beginning(work: ListInWork, choose: Callable[[GroupedList], list[int] | None]) -> _FirstGroups | None:
     """As much of the beginning of a long list as is needed to choose some of its groups; `choose` gives None where what
     it is given is too little. None where all of the list is to be looked at."""
     size = SOME
@@ -147,7 +147,7 @@ def _beginning(work: ListInWork, choose: Callable[[GroupedList], list[int] | Non
         groups = groups_of(work.ledger, message_costs(work.id_prefix), begin)
         chosen = choose(groups)
         if chosen is not None:
-            return _Beginning(groups, chosen, rest)
+            return _FirstGroups(groups, chosen, rest)
         size *= 2
     return None
 
@@ -286,7 +286,7 @@ def summarised(work: ListInWork, rule: GroupSummaries) -> ListInWork:
     if begin is None:
         older = _older(work.groups, rule.target)
         chosen = _fitting_groups(work.ledger, work.groups, older, rule) if rule.input_tokens else older
-        begin = _Beginning(work.groups, chosen, NOTHING)
+        begin = _FirstGroups(work.groups, chosen, NOTHING)
     groups, chosen, _ = begin
     if not chosen:
         return work

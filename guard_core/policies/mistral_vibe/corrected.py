@@ -224,7 +224,7 @@ def _cut_size(ledger: Ledger, segment: Span, most: int) -> int:
     return largest // BYTES_PER_TOKEN * BYTES_PER_TOKEN
 
 
-class _Lines(NamedTuple):
+class _RemainingLines(NamedTuple):
     """What is left of messages that do not fit, with its line breaks."""
 
     message: Synthetic
@@ -238,7 +238,7 @@ def _exchanges(ledger: Ledger, view: View) -> list[int]:
     return [event for event in events if not results[event]]
 
 
-def _reduced(ledger: Ledger, view: View, number: int) -> tuple[_Lines, View]:
+def _reduced(ledger: Ledger, view: View, number: int) -> tuple[_RemainingLines, View]:
     """The first exchanges of a view as lines, and the others."""
     starts = _exchanges(ledger, view)
     end = starts[number] if number < len(starts) else None
@@ -251,7 +251,7 @@ def _reduced(ledger: Ledger, view: View, number: int) -> tuple[_Lines, View]:
         rest += [Span(stop, item.stop, item.form)] if stop < item.stop else []
     lines = [size for event in first for size in _line_sizes(ledger, event)]
     size = REDUCED + sum(lines) + len(lines)
-    return _Lines(Synthetic("reduced", size), len(lines)), tuple(rest)
+    return _RemainingLines(Synthetic("reduced", size), len(lines)), tuple(rest)
 
 
 def _line_sizes(ledger: Ledger, event: int) -> list[int]:

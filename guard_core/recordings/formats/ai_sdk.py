@@ -54,7 +54,7 @@ class AiSdkFormat:
         return known * 2 > len(heads) and any(map(_is_own, heads))
 
     def read(self, source: ByteSource) -> Recording:
-        reader = _ChatReader(source)
+        reader = _AiSdkReader(source)
         for line, message in _messages(source):
             with source.tolerate(line):
                 reader.message(message, line)
@@ -99,7 +99,7 @@ def _is_own(message: JSON) -> bool:
     )
 
 
-class _ChatReader:
+class _AiSdkReader:
     def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._facts = FactCounter(NAME)

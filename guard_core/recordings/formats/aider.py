@@ -50,7 +50,7 @@ class AiderFormat:
     def read(self, source: ByteSource) -> Recording:
         facts = FactCounter(self.name)
         sessions: list[Session] = []
-        chat: _Chat | None = None
+        chat: _AiderChat | None = None
         text = source.text()
         source.notes.lines = text.count("\n") + (not text.endswith("\n"))
         lines = [line.removesuffix("\r") for line in text.split("\n")]
@@ -58,12 +58,12 @@ class AiderFormat:
         for number, line in enumerate(lines, start=1):
             if line.startswith(START):
                 _finish(chat, sessions)
-                chat = _Chat(source, line.removeprefix(START).strip(), ended=ended)
+                chat = _AiderChat(source, line.removeprefix(START).strip(), ended=ended)
                 continue
             if line.startswith("#### "):
                 facts.message()
             if chat is None and line.strip():
-                chat = _Chat(source, "", ended=ended)
+                chat = _AiderChat(source, "", ended=ended)
             if chat is not None:
                 chat.take(line, number)
         _finish(chat, sessions)
@@ -75,13 +75,13 @@ class AiderFormat:
 FORMAT = AiderFormat()
 
 
-def _finish(chat: _Chat | None, sessions: list[Session]) -> None:
+def _finish(chat: _AiderChat | None, sessions: list[Session]) -> None:
     session = chat.session() if chat is not None else None
     if session is not None:
         sessions.append(session)
 
 
-class _Chat:
+class _AiderChat:
     """One chat: lines gathered into messages."""
 
     def __init__(self, source: ByteSource, started: str, *, ended: bool) -> None:

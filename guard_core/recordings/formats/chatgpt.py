@@ -59,7 +59,7 @@ class ChatGptFormat:
         facts, sessions = FactCounter(NAME), list[Session]()
         for conversation in chat_exports.conversations(source, _is_conversation):
             with source.apart(sessions), source.tolerate():
-                reader = _ConversationReader(source, facts)
+                reader = _ChatGptReader(source, facts)
                 reader.read(conversation)
                 if session := reader.session(conversation):
                     sessions.append(session)
@@ -78,7 +78,7 @@ def _is_conversation(value: JSON) -> bool:
     )
 
 
-class _ConversationReader:
+class _ChatGptReader:
     """One conversation, its displayed branch."""
 
     def __init__(self, source: ByteSource, facts: FactCounter) -> None:

@@ -48,7 +48,7 @@ class ClaudeAiFormat:
         facts, sessions = FactCounter(NAME), list[Session]()
         for conversation in chat_exports.conversations(source, _is_conversation):
             with source.apart(sessions), source.tolerate():
-                if session := _ConversationReader(source, facts).session(conversation):
+                if session := _ClaudeAiReader(source, facts).session(conversation):
                     sessions.append(session)
         if not sessions:
             raise source.nothing_left("no conversation with messages")
@@ -67,7 +67,7 @@ def _is_conversation(value: JSON) -> bool:
     return all(fields.text(head, "sender") in _SENDERS for head in heads) if heads else "uuid" in value
 
 
-class _ConversationReader:
+class _ClaudeAiReader:
     """One conversation, its displayed branch."""
 
     def __init__(self, source: ByteSource, facts: FactCounter) -> None:

@@ -87,7 +87,7 @@ class GooseFormat:
 FORMAT = GooseFormat()
 
 
-class _StoredSession(NamedTuple):
+class _GooseSession(NamedTuple):
     """What is said of a session, its messages, the counts of its calls, and what a person should know of its file."""
 
     header: JSON
@@ -106,19 +106,19 @@ def _is_own(record: JSON) -> bool:
     return any(fields.text(block, "type") in _OWN_BLOCKS for block in fields.objects(record.get("content")))
 
 
-def _sessions(source: ByteSource) -> Iterator[_StoredSession]:
+def _sessions(source: ByteSource) -> Iterator[_GooseSession]:
     if source.shape is SourceShape.SQLITE:
         yield from _stored(source)
     elif source.shape is SourceShape.LINES:
         lines = [{**line.obj, "line": line.number} for line in source.lines()]
         headers = [line for line in lines if _is_header(line)]
-        yield _StoredSession(headers[0] if headers else {}, [line for line in lines if not _is_header(line)])
+        yield _GooseSession(headers[0] if headers else {}, [line for line in lines if not _is_header(line)])
     else:
         value = source.json()
-        yield _StoredSession(value, list(wrong_kinds.objects(source, value.get("conversation"), "message")))
+        yield _GooseSession(value, list(wrong_kinds.objects(source, value.get("conversation"), "message")))
 
 
-def _stored(source: ByteSource) -> Iterator[_StoredSession]:
+def _stored(source: ByteSource) -> Iterator[_GooseSession]:
     """The sessions of a database, in their order."""
     with Database(source) as database:
         headers = list(database.rows("sessions", order=("created_at", "rowid")))
@@ -138,7 +138,7 @@ def _stored(source: ByteSource) -> Iterator[_StoredSession]:
             ledger: list[JSON] = []
             with source.tolerate():
                 ledger = list(database.rows("usage_ledger", where=where, order=("rowid",)))
-            yield _StoredSession(header, messages, ledger, database.notes)
+            yield _GooseSession(header, messages, ledger, database.notes)
 
 
 def _row(source: ByteSource, database: Database, row: JSON) -> JSON | None:
@@ -276,7 +276,7 @@ class _SessionReader:
 
     # -- the session
 
-    def session(self, stored: _StoredSession) -> Session | None:
+    def session(self, stored: _GooseSession) -> Session | None:
         """The session; None where it has no messages."""
         header = stored.header
         if not self._log.events and not self._log.compactions:

@@ -25,7 +25,7 @@ class Pairing:
 
     def __init__(self) -> None:
         self._count = 0
-        self._calls = _OpenCalls()
+        self._calls = _UnansweredCalls()
 
     def paired(self, event: Event) -> Event:
         """The next event."""
@@ -35,7 +35,7 @@ class Pairing:
         return event
 
 
-class _OpenCalls:
+class _UnansweredCalls:
     """Calls that wait for their results, oldest first, by id and by name. Every step takes constant time."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _OpenCalls:
         return None if first is None else self._by_id[first]
 
 
-def _paired(index: int, event: Event, open_calls: _OpenCalls) -> Event:
+def _paired(index: int, event: Event, open_calls: _UnansweredCalls) -> Event:
     parts: list[Part] = []
     for position, part in enumerate(event.parts):
         if isinstance(part, ToolCallPart):

@@ -101,7 +101,7 @@ class ZipEntries:
             raise DamagedRecording(f"the entry {_shown(name)} of the archive does not match its checksum")
 
     def _unpacked(self, entry: ZipEntry) -> Iterator[bytes]:
-        body = _Body(self._stream, entry)
+        body = _EntryBody(self._stream, entry)
         if entry.method == STORED:
             return iter(lambda: body.read(MIB), b"")
         if entry.method == DEFLATED:
@@ -197,7 +197,7 @@ def _scanned(stream: IO[bytes], size: int) -> Iterator[ZipEntry]:
         offset = end
 
 
-class _Body:
+class _EntryBody:
     """The packed bytes of one entry as a stream."""
 
     def __init__(self, stream: IO[bytes], entry: ZipEntry) -> None:
@@ -216,7 +216,7 @@ class _Body:
         return block
 
 
-def _inflated(body: _Body) -> Iterator[bytes]:
+def _inflated(body: _EntryBody) -> Iterator[bytes]:
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     pending = body.read(65_536)
     while pending and not inflater.eof:

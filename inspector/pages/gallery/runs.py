@@ -95,7 +95,7 @@ class GalleryRuns(LeasedJob[GalleryRun]):
 GALLERY_RUNS = GalleryRuns()
 
 
-class _Ended(Exception):
+class _RunEnded(Exception):
     """The run was cancelled, or another worker took it over."""
 
 
@@ -114,7 +114,7 @@ def run_gallery(run_id: str, scenarios: Iterable[Scenario] | None = None, note_e
             state=GalleryRun.State.DONE, done=run.total, result=packed(rows), message="", finished=timezone.now()
         )
         _drop_old(run.project_id)
-    except _Ended:
+    except _RunEnded:
         return
     except GuardError as error:
         mine.update(state=GalleryRun.State.FAILED, message=str(error)[:2_000], finished=timezone.now())
@@ -149,7 +149,7 @@ def _noter(mine: Any, every: float) -> Callable[[int], None]:
             return
         noted = time.monotonic()
         if not mine.update(done=done, heartbeat=Now()):
-            raise _Ended
+            raise _RunEnded
 
     return note
 

@@ -16,7 +16,7 @@ NO_SESSION = "not a session in a supported format"
 FAILED = (Import.State.FAILED, Import.State.CANCELLED)
 
 
-class _Reached(NamedTuple):
+class _MemberProgress(NamedTuple):
     """How far the import of a file is."""
 
     state: str
@@ -59,9 +59,9 @@ def context_of(job: Import) -> dict[str, Any]:
     }
 
 
-def _read(imports: QuerySet[Import]) -> dict[str, _Reached]:
+def _read(imports: QuerySet[Import]) -> dict[str, _MemberProgress]:
     rows = imports.annotate(aside=Import.are_left_aside()).values_list("pk", "state", "aside")
-    return {str(pk): _Reached(state, aside) for pk, state, aside in rows}
+    return {str(pk): _MemberProgress(state, aside) for pk, state, aside in rows}
 
 
 def _mine(job: Import) -> QuerySet[Import]:

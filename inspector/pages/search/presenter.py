@@ -17,11 +17,11 @@ from inspector.pages.shared.numbers import compaction_number, message_number, st
 from inspector.pages.shared.parts import in_order, role_of, visible
 from inspector.storage import loading
 from inspector.storage.query_words import Query, snippet
-from inspector.storage.search import Found, SummaryPlace, contents
+from inspector.storage.search import SessionHits, SummaryPlace, contents
 from inspector.storage.text_index import TextPlace
 
 
-def sessions(matches: list[Found], query: Query) -> list[dict[str, Any]]:
+def sessions(matches: list[SessionHits], query: Query) -> list[dict[str, Any]]:
     """Each session with its first hits."""
     return [
         {

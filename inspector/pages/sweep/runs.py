@@ -191,9 +191,9 @@ def run_slice(slice_id: str, store_every: float = STORE_EVERY, block: int = BLOC
     failed: dict[str, Any] = {"state": SweepSlice.State.FAILED, "finished": timezone.now()}
     try:
         _work(row, mine, store_every, block)
-    except _Ended:
+    except _SliceEnded:
         return
-    except _Waiting:
+    except _SliceYields:
         SWEEP_SLICES.hand_back(slice_id)
     except GuardError as error:
         mine.update(message=str(error)[:2_000], **failed)
@@ -204,11 +204,11 @@ def run_slice(slice_id: str, store_every: float = STORE_EVERY, block: int = BLOC
         raise
 
 
-class _Ended(Exception):
+class _SliceEnded(Exception):
     """The sweep was cancelled or deleted, or another worker took the slice over."""
 
 
-class _Waiting(Exception):
+class _SliceYields(Exception):
     """Another job goes first."""
 
 
@@ -239,7 +239,7 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
             return
         noted = time.monotonic()
         if not mine.update(done=len(result.figures), result=packed(result), heartbeat=Now()):
-            raise _Ended
+            raise _SliceEnded
 
     priced = Priced.of(facts, rules_of(session, facts, look)) if question.measure.priced else None
     while len(result.figures) < len(points):
@@ -261,8 +261,8 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
         look(len(result.figures))
         if len(result.figures) < len(points) and queue.others_wait(PRIORITY):
             if not mine.update(done=len(result.figures), result=packed(result)):
-                raise _Ended
-            raise _Waiting
+                raise _SliceEnded
+            raise _SliceYields
     mine.update(
         state=SweepSlice.State.DONE, done=len(points), result=packed(result), message="", finished=timezone.now()
     )

@@ -98,7 +98,7 @@ def strip(row: TriggerRow, dots: Sequence[Dot], times: Times, changes: Sequence[
     near = [value for value in lines if 0.5 * min(counts) <= value <= 2 * max(counts)]
     low, high = min(*counts, *named, *near, counts[0]), max(*counts, *named, *near, counts[0])
     pad = PAD * (high - low) or 0.02 * high or 1
-    scale = _Scale(low - pad, high + pad)
+    scale = _StripScale(low - pad, high + pad)
     drawn = _kept(dots, times, scale, max(40, min(MOST, DOTS // rows)))
     xs, ys = _places(drawn, times, scale)
     paths: dict[Cause, str] = {}
@@ -121,7 +121,7 @@ def strip(row: TriggerRow, dots: Sequence[Dot], times: Times, changes: Sequence[
     )
 
 
-class _Scale(NamedTuple):
+class _StripScale(NamedTuple):
     low: float
     high: float
 
@@ -133,12 +133,12 @@ class _Scale(NamedTuple):
         return _short(100 * float(self.share(np.array([tokens], dtype=np.float64))[0]))
 
 
-def _places(dots: Sequence[Dot], times: Times, scale: _Scale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _places(dots: Sequence[Dot], times: Times, scale: _StripScale) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     moments = np.array([dot.time for dot in dots], dtype=np.float64)
     return times.share(moments), scale.share(np.array([dot.tokens for dot in dots], dtype=np.float64))
 
 
-def _kept(dots: Sequence[Dot], times: Times, scale: _Scale, limit: int) -> list[Dot]:
+def _kept(dots: Sequence[Dot], times: Times, scale: _StripScale, limit: int) -> list[Dot]:
     """At most `limit` of the dots: of those in one cell of a grid and of one cause the first, in ever larger cells. The
     least and the largest are always among them."""
     if len(dots) <= limit:
@@ -157,7 +157,7 @@ def _kept(dots: Sequence[Dot], times: Times, scale: _Scale, limit: int) -> list[
         columns = columns * 2 // 3
 
 
-def _band(row: TriggerRow, scale: _Scale) -> tuple[str, str] | None:
+def _band(row: TriggerRow, scale: _StripScale) -> tuple[str, str] | None:
     """The interval of the threshold: its upper edge and its height."""
     if row.contradiction or row.above is None or row.at_most is None:
         return None

@@ -88,7 +88,7 @@ def _json(value: Any) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-class _Request(msgspec.Struct, gc=False):
+class _WrittenRequest(msgspec.Struct, gc=False):
     """A request as it is written: what it takes over of another one, and its own messages."""
 
     base: str
@@ -103,7 +103,7 @@ class ClaudeRequests:
         self.plain = UserLines()
         self._messages: MutableSequence[SentMessage] = PackedList(SentMessage) if packing else []
         self._places: dict[int, int] = {}  # of the messages
-        self._requests: dict[str, _Request] = {}
+        self._requests: dict[str, _WrittenRequest] = {}
         self._lines, self._names = array("q"), list[str]()  # where each request is written
         self._views: OrderedDict[str, list[int]] = OrderedDict()
 
@@ -132,7 +132,7 @@ class ClaudeRequests:
         keep = fields.tokens(line.obj, "keep")
         if name and keep is not None and name not in self._requests:
             own = array("q", map(number_of, tail))
-            self._requests[name] = _Request(fields.text(line.obj, "base"), keep, own)
+            self._requests[name] = _WrittenRequest(fields.text(line.obj, "base"), keep, own)
             self._lines.append(line.number)
             self._names.append(name)
 

@@ -86,7 +86,7 @@ class ClineFormat:
         if _is_screen(value):
             return ScreenReader(source).recording(value)
         wrapper = value if isinstance(value, dict) else {}
-        return _History(source, wrapper).recording(fields.items(wrapper, "messages") if wrapper else value)
+        return _ClineHistory(source, wrapper).recording(fields.items(wrapper, "messages") if wrapper else value)
 
 
 def _sdk_sessions(bundle: Bundle) -> list[str]:
@@ -127,7 +127,7 @@ def _read_archive(source: ByteSource) -> Recording:
             ):
                 value = whole.json() if whole is not None else None
                 if isinstance(value, dict) and _is_sdk_session(value):
-                    history = _History(source, value, left, _LACKING_NOTE)
+                    history = _ClineHistory(source, value, left, _LACKING_NOTE)
                     history.facts = facts
                     facts.session()
                     sessions.append(history.session(fields.items(value, "messages")))
@@ -188,7 +188,7 @@ class _Mark(NamedTuple):
     event: Event
 
 
-class _History:
+class _ClineHistory:
     """One conversation as it is sent to the API; `left` is the SDK's file of what its last compaction left."""
 
     def __init__(self, source: ByteSource, wrapper: JSON, left: Any = None, beside: str = _BESIDE_NOTE) -> None:

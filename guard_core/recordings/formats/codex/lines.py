@@ -58,7 +58,7 @@ def records(source: ByteSource) -> Iterator[tuple[int | None, dict[str, Any]]]:
         yield None, value["session"]
         yield from ((None, item) for item in fields.objects(value["items"]))
         return
-    copies = _Copies()
+    copies = _CopiedLines()
     for line in source.lines():
         if copies.have(line):
             source.notes.folded += 1
@@ -66,7 +66,7 @@ def records(source: ByteSource) -> Iterator[tuple[int | None, dict[str, Any]]]:
             yield line.number, line.obj
 
 
-class _Copies:
+class _CopiedLines:
     """Lines of a session that is written again from a header on, which may differ from the first one."""
 
     def __init__(self) -> None:

@@ -100,7 +100,7 @@ class Where(NamedTuple):
 
 
 @dataclass
-class _Open:
+class _OpenResponse:
     """The response that is being collected: its event and parts, and how far its usage is known."""
 
     index: int
@@ -129,7 +129,7 @@ class CodexRolloutReader:
         self.model = ""
         self.title = ""
         self.awaits_estimate = False  # is the last compaction new, and its context not estimated yet?
-        self.open: _Open | None = None
+        self.open: _OpenResponse | None = None
         self.pending: ModelCall | None = None  # usage that came before its response
         self.total: Any = None
         self.ended = -1  # events when the last turn ended
@@ -286,7 +286,7 @@ class CodexRolloutReader:
         response.parts += parts
         response.for_compaction |= self.for_compaction
 
-    def _is_over(self, response: _Open, kind: str) -> bool:
+    def _is_over(self, response: _OpenResponse, kind: str) -> bool:
         """Does an item of this kind begin the next response: also where the usage of the one before is not in the file.
         Only a text may be written behind the results of its own response."""
         if self.pending is not None or response.claimed == "after":
@@ -295,10 +295,10 @@ class CodexRolloutReader:
             return False
         return not self.usage_seen or kind == "reasoning" or kind in responses_items.CALLS
 
-    def _begin(self, item: dict[str, Any], where: Where) -> _Open:
+    def _begin(self, item: dict[str, Any], where: Where) -> _OpenResponse:
         self.awaits_estimate = False
         index = self.log.event(Role.MODEL, (), line=where.line, timestamp=where.at, source_id=fields.text(item, "id"))
-        response = self.open = _Open(index, call=len(self.log.calls))
+        response = self.open = _OpenResponse(index, call=len(self.log.calls))
         call = ModelCall(at=index, response=index, model=self.model, timestamp=where.at, line=where.line)
         if self._estimates_items:
             call = msgspec.structs.replace(call, pending_tokens=self.waiting.before.outputs)

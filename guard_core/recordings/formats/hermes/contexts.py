@@ -129,7 +129,7 @@ class HermesReader:
                 last = last if results else len(marks)
         self._unanswered = {name for name, number in called.items() if number < last} - answered
         done, start, compactions = 0, len(self.builder.events), len(self.builder.compactions)
-        contexts = _Contexts(
+        contexts = _RewrittenRanges(
             marks,
             self._places,
             self._seen,
@@ -279,7 +279,7 @@ class HermesReader:
             segments.append(Span(place, place + 1))
 
 
-class _Contexts:
+class _RewrittenRanges:
     """Finds the ranges of rows that a compaction wrote anew."""
 
     def __init__(

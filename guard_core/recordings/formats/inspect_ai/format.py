@@ -154,7 +154,7 @@ def _archived_samples(source: ByteSource, archive: ZipEntries) -> Iterator[JSON]
 
 
 def _read_sample(source: ByteSource, header: JSON, sample: JSON, facts: FactCounter) -> list[Session]:
-    reader = _Sample(source, header, sample)
+    reader = _SampleReader(source, header, sample)
     facts.session()
     reader.count(facts)
     try:
@@ -164,7 +164,7 @@ def _read_sample(source: ByteSource, header: JSON, sample: JSON, facts: FactCoun
         return []
 
 
-class _Sample:
+class _SampleReader:
     """One sample: its messages with attachments put back, its model events as requests."""
 
     def __init__(self, source: ByteSource, header: JSON, sample: JSON) -> None:

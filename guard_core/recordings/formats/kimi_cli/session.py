@@ -37,11 +37,11 @@ class SessionJoiner:
         self.log = SessionBuilder(NAME, source, first=first)
         self.index = LogIndex(self.log)
         self.unread = 0  # compactions whose summary is in no file
-        self.times = _Times()
+        self.times = _WireTimes()
 
     def join(self, wire: Wire | None, contexts: Sequence[KimiCliContext], **fields: Any) -> Session:
         """The session of a wire (None: there is none) and the context files in their order."""
-        shown = _Shown(wire)
+        shown = _WireEntries(wire)
         self.times.learn(wire)
         before: KimiCliContext | None = None
         for context in contexts:
@@ -58,7 +58,11 @@ class SessionJoiner:
     # -- from contexts
 
     def _context(
-        self, context: KimiCliContext, before: KimiCliContext | None, compaction: WireCompaction | None, shown: _Shown
+        self,
+        context: KimiCliContext,
+        before: KimiCliContext | None,
+        compaction: WireCompaction | None,
+        shown: _WireEntries,
     ) -> None:
         start = self._begin(context, before, compaction)
         for event, call in context.messages[start:]:
@@ -207,7 +211,7 @@ class SessionJoiner:
         return notes
 
 
-class _Shown:
+class _WireEntries:
     """The entries of a wire, taken in their order while contexts are read."""
 
     def __init__(self, wire: Wire | None) -> None:
@@ -260,7 +264,7 @@ class _Shown:
         return rest if steps or not self.is_matched else []
 
 
-class _Times:
+class _WireTimes:
     """When results came and the user spoke, as the wire shows it."""
 
     def __init__(self) -> None:

@@ -95,7 +95,7 @@ def is_header(record: JSON) -> bool:
 
 def read_wire(source: ByteSource) -> Wire:
     """What a file shows."""
-    reader = _WireReader(source)
+    reader = _KimiCliWireReader(source)
     for line in source.lines():
         with source.tolerate(line.number):
             if line.number == 1 and fields.text(line.obj.get("message"), "type") == "TurnBegin":
@@ -105,7 +105,7 @@ def read_wire(source: ByteSource) -> Wire:
     return reader.wire
 
 
-class _WireReader:
+class _KimiCliWireReader:
     def __init__(self, source: ByteSource) -> None:
         self.notes = source.notes
         self.wire = Wire()
@@ -238,21 +238,21 @@ class _WireReader:
 
 
 _HANDLERS = {
-    "TurnBegin": _WireReader._turn,
-    "SteerInput": _WireReader._steer,
-    "StepBegin": _WireReader._step,
-    "StepInterrupted": _WireReader._interrupted,
-    "StepRetry": _WireReader._retry,
-    "TurnEnd": _WireReader._turn_end,
-    "CompactionBegin": _WireReader._compaction_begin,
-    "CompactionEnd": _WireReader._compaction_end,
-    "ContentPart": _WireReader._content,
-    "TextPart": _WireReader._content,
-    "ThinkPart": _WireReader._content,
-    "ToolCall": _WireReader._call,
-    "ToolResult": _WireReader._result,
-    "StatusUpdate": _WireReader._status,
-    "SubagentEvent": _WireReader._sub_agent,
+    "TurnBegin": _KimiCliWireReader._turn,
+    "SteerInput": _KimiCliWireReader._steer,
+    "StepBegin": _KimiCliWireReader._step,
+    "StepInterrupted": _KimiCliWireReader._interrupted,
+    "StepRetry": _KimiCliWireReader._retry,
+    "TurnEnd": _KimiCliWireReader._turn_end,
+    "CompactionBegin": _KimiCliWireReader._compaction_begin,
+    "CompactionEnd": _KimiCliWireReader._compaction_end,
+    "ContentPart": _KimiCliWireReader._content,
+    "TextPart": _KimiCliWireReader._content,
+    "ThinkPart": _KimiCliWireReader._content,
+    "ToolCall": _KimiCliWireReader._call,
+    "ToolResult": _KimiCliWireReader._result,
+    "StatusUpdate": _KimiCliWireReader._status,
+    "SubagentEvent": _KimiCliWireReader._sub_agent,
 }
 
 

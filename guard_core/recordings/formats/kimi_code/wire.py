@@ -46,21 +46,21 @@ WINDOW_NOTE = "what its requests may answer with, which is the window where no l
 
 
 @dataclass
-class _Result:
+class _PendingResult:
     event: Event
     tokens: int
     place: dict[str, Any]
 
 
 @dataclass
-class _Step:
+class _OpenStep:
     """A step while its records come in. `at` is the length of the log when its request was built."""
 
     at: int
     pending: int | None
     place: dict[str, Any]  # fields of the answer: line, timestamp, model
     parts: list[Part] = field(default_factory=list)
-    results: dict[str, _Result | None] = field(default_factory=dict)  # by the id of their call, in its order
+    results: dict[str, _PendingResult | None] = field(default_factory=dict)  # by the id of their call, in its order
     later: list[tuple[JSON, Line]] = field(default_factory=list)  # messages that came while it ran
     usage: JSON = field(default_factory=dict)
     name: str = ""  # the provider's id of the answer
@@ -81,7 +81,7 @@ class WireReader:
         self.tools: tuple[ToolDefinition, ...] | None = None
         self.model = ""
         self._names: list[str] = []  # what distinguishes this session from others: when it began, was forked
-        self._step: _Step | None = None
+        self._step: _OpenStep | None = None
         self._requests: tuple[set[int], set[int]] = (set(), set())  # limits of answers: of steps, of compactions
         self._refused = False  # the last request was answered by nothing, and the user said nothing since
         self._begun = False  # a compaction was begun
@@ -218,7 +218,7 @@ class WireReader:
             if number := fields.tokens(event, "step"):
                 self._numbered.append(NumberedStep(fields.text(event, "turnId"), number, line.number))
                 self._turns.append(fields.text(event, "turnId"))
-            self._step = _Step(len(self.log.events), self.context.pending_at_check(), _place(line))
+            self._step = _OpenStep(len(self.log.events), self.context.pending_at_check(), _place(line))
         elif self._step is None:
             self.notes.skip(f"{kind[:40] or 'event'} outside of a step")
         elif kind == "content.part":
@@ -235,7 +235,7 @@ class WireReader:
         else:
             self.notes.skip(kind or "loop event without a type")
 
-    def _result(self, step: _Step, event: JSON, line: Line) -> None:
+    def _result(self, step: _OpenStep, event: JSON, line: Line) -> None:
         call_id, result = fields.text(event, "toolCallId"), fields.mapping(event, "result")
         if call_id not in step.results or step.results[call_id] is not None:
             self.notes.skip("result without a call, not sent")
@@ -245,9 +245,9 @@ class WireReader:
         self.facts.message()
         self.facts.parts(parts)
         tokens = messages.ROLE_TOKENS + messages.estimated_parts(result.get("output"))
-        step.results[call_id] = _Result(Event(Role.USER, parts), tokens, _place(line))
+        step.results[call_id] = _PendingResult(Event(Role.USER, parts), tokens, _place(line))
 
-    def _end(self, step: _Step, event: JSON, line: Line) -> None:
+    def _end(self, step: _OpenStep, event: JSON, line: Line) -> None:
         step.usage = fields.mapping(event, "usage") or step.usage
         step.name = fields.text(event, "messageId")
         reason = fields.text(event, "finishReason")
@@ -280,7 +280,7 @@ class WireReader:
         for message, line in step.later:
             self._log_message(message, line)
 
-    def _answer(self, step: _Step, call: ModelCall) -> None:
+    def _answer(self, step: _OpenStep, call: ModelCall) -> None:
         self.facts.message()
         place = {key: value for key, value in step.place.items() if key != "model"}
         index = self.log.event(Role.MODEL, tuple(step.parts), source_id=step.name, **place)
@@ -290,12 +290,12 @@ class WireReader:
             tokens = messages.estimated("assistant") + sum(messages.estimated(part_text(part)) for part in step.parts)
         self.context.add(ContextMessage(index, tokens, "assistant"))
 
-    def _log_result(self, call_id: str, result: _Result | None, ended: bool) -> None:
+    def _log_result(self, call_id: str, result: _PendingResult | None, ended: bool) -> None:
         if result is None and not ended:
             return
         if result is None:
             event, tokens = messages.interrupted(call_id)
-            result = _Result(event, tokens, {})
+            result = _PendingResult(event, tokens, {})
         index = self.log.event(Role.USER, result.event.parts, **result.place)
         self.context.add(ContextMessage(index, result.tokens, "tool"))
 

@@ -78,7 +78,7 @@ class _Place(NamedTuple):
     notices: int
 
 
-class _Waiting(NamedTuple):
+class _WaitingTail(NamedTuple):
     """The beginning of the last compaction's tail, which Kilo sends from the next prompt on, and how many segments of
     that compaction are before it."""
 
@@ -113,7 +113,7 @@ class OpenCodeReader:
         self.compacted = False  # did the message before hold a summary?
         self.unanswered = False  # was the message before an answer without content?
         self.prompt = _Place(0, 0)  # where the user's last message begins
-        self.waiting: _Waiting | None = None
+        self.waiting: _WaitingTail | None = None
         self.asked: tuple[Part, ...] = ()  # what the user said last
         self.system: tuple[Part, ...] | None = None
 
@@ -257,7 +257,7 @@ class OpenCodeReader:
         # Kilo Code leaves out what its own compactions keep of earlier turns, until the next prompt.
         is_scoped = self.agent == KILO and marker is not None and marker.auto
         first = max(start, self.prompt) if is_scoped else start
-        self.waiting = _Waiting(start, first, len(messages)) if start < first else None
+        self.waiting = _WaitingTail(start, first, len(messages)) if start < first else None
         tail, again = self._between(first, self._here, len(messages))
         self.notices += [(at, message) for message in messages]
         trigger = ""

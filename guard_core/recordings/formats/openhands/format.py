@@ -83,7 +83,7 @@ class OpenHandsFormat:
         return any(is_event(line.obj) or is_row(line.obj) for line in source.head_lines())
 
     def read(self, source: ByteSource) -> Recording:
-        facts = _Facts(self.name)
+        facts = _OpenHandsFacts(self.name)
         if source.shape is SourceShape.ZIP:
             sessions = list(_archived(source, facts))
         else:
@@ -102,7 +102,7 @@ class OpenHandsFormat:
 FORMAT = OpenHandsFormat()
 
 
-class _Facts(FactCounter):
+class _OpenHandsFacts(FactCounter):
     """Facts that also know the text of results without an id, which count by their length alone."""
 
     def __init__(self, format_name: str) -> None:
@@ -118,7 +118,7 @@ class _Facts(FactCounter):
         return msgspec.structs.replace(facts, largest_tool_result_chars=longest)
 
 
-def _read(source: ByteSource, row: OpenHandsConversation, facts: _Facts) -> Iterator[Session]:
+def _read(source: ByteSource, row: OpenHandsConversation, facts: _OpenHandsFacts) -> Iterator[Session]:
     reader = OpenHandsReader(source, facts)
     facts.session()
     for item, line in row.events:
@@ -129,7 +129,7 @@ def _read(source: ByteSource, row: OpenHandsConversation, facts: _Facts) -> Iter
         yield session
 
 
-def _archived(source: ByteSource, facts: _Facts) -> Iterator[Session]:
+def _archived(source: ByteSource, facts: _OpenHandsFacts) -> Iterator[Session]:
     """The conversations that an archive holds, each as a folder of its events."""
     with Bundle(source) as bundle:
         for folder in folders(bundle.names()):
@@ -151,7 +151,7 @@ def _archived(source: ByteSource, facts: _Facts) -> Iterator[Session]:
 class OpenHandsReader:
     """One conversation's events, taken in order."""
 
-    def __init__(self, source: ByteSource, facts: _Facts) -> None:
+    def __init__(self, source: ByteSource, facts: _OpenHandsFacts) -> None:
         self._source = source
         self._facts = facts
         self._builder = SessionBuilder("openhands", source)

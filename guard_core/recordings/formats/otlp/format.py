@@ -94,7 +94,7 @@ class OtlpFormat:
 
     def first_look(self, source: ByteSource) -> FirstLook | None:
         return (
-            _Traces(source, self.name, _distinct(source, trace_look.spans(source))).look()
+            _FileSpans(source, self.name, _distinct(source, trace_look.spans(source))).look()
             if source.shape is SourceShape.LINES
             else None
         )
@@ -107,7 +107,7 @@ def read_spans(source: ByteSource, name: str, spans: Iterable[TraceSpan], conten
     """The conversations in the spans of a file, in whatever order, as a recording of the format of this name.
     `content_note`: for a conversation without the content of messages."""
     facts = FactCounter(name)
-    sessions = _Traces(source, name, _distinct(source, spans), content_note).sessions(facts)
+    sessions = _FileSpans(source, name, _distinct(source, spans), content_note).sessions(facts)
     return Recording(name, tuple(sessions), facts.facts(), source.notes)
 
 
@@ -167,7 +167,7 @@ def _distinct(source: ByteSource, spans: Iterable[TraceSpan]) -> list[TraceSpan]
     return sorted((*spans_by_id.values(), *anonymous), key=lambda span: span.start or 0.0)
 
 
-class _Traces:
+class _FileSpans:
     """All spans of the file: which are calls, which are tools, and which conversation each belongs to."""
 
     def __init__(self, source: ByteSource, name: str, spans: list[TraceSpan], content_note: str = "") -> None:
@@ -205,23 +205,23 @@ class _Traces:
             calls.call(self._usage(span)["prompt_tokens"], model=first(span.attributes, trace_kinds.MODEL_KEYS))
         return calls.look()
 
-    def _groups(self) -> list[_Group]:
+    def _groups(self) -> list[_CallGroup]:
         """The calls and tools of each conversation that has a name, and of each trace without one."""
-        groups: dict[str, _Group] = {}
+        groups: dict[str, _CallGroup] = {}
         texts = RepeatedTexts()
         for span in self._calls:
             named = self._named(span)
-            group = groups.setdefault(named or span.trace, _Group(named or span.trace, bool(named)))
+            group = groups.setdefault(named or span.trace, _CallGroup(named or span.trace, bool(named)))
             parent = self._by_id.get((span.trace, span.parent))
             # Some instrumentations keep the messages in the model span around a leaf one.
             outer = parent if parent is not None and trace_kinds.is_model(parent) else None
-            group.contents.append(_Content(span, outer, texts, group.key))
+            group.contents.append(_SpanContent(span, outer, texts, group.key))
         for span in self._tools:
             if (known := groups.get(self._named(span) or span.trace)) is not None:
                 known.tools.append(span)
         return list(groups.values())
 
-    def _joined(self, groups: list[_Group]) -> list[_Group]:
+    def _joined(self, groups: list[_CallGroup]) -> list[_CallGroup]:
         """Groups in the order of their times, traces that are one conversation as one."""
         loose = {group.key: group for group in groups if not group.named}
         with_requests = [group for group in loose.values() if group.has_requests]
@@ -236,7 +236,7 @@ class _Traces:
         remaining = {group.key for group in loose.values()}
         return [group for group in groups if group.named or group.key in remaining]
 
-    def _check(self, groups: list[_Group]) -> None:
+    def _check(self, groups: list[_CallGroup]) -> None:
         """What cannot be read of a span is a damaged place: an attribute's JSON that was cut, a count that is none."""
         for group in groups:
             for content in group.contents:
@@ -248,7 +248,7 @@ class _Traces:
                         with self._source.tolerate(span.line):
                             raise DamagedRecording(f"span {span.id[:32]}: {reason}")
 
-    def _count(self, facts: FactCounter, groups: list[_Group]) -> None:
+    def _count(self, facts: FactCounter, groups: list[_CallGroup]) -> None:
         for group in groups:
             facts.session()
             for content in group.contents:
@@ -289,7 +289,7 @@ class _Traces:
     def _usage(self, span: TraceSpan) -> dict[str, int | None]:
         return trace_kinds.usage_of(span, exclusive=trace_kinds.scope_of(span) in self._exclusive)
 
-    def _read(self, group: _Group) -> Iterator[Session]:
+    def _read(self, group: _CallGroup) -> Iterator[Session]:
         calls = [content.span for content in group.contents]
         about = {"source_id": group.key, "title": calls[0].service or calls[0].name}
         dropped = sum(span.dropped for content in group.contents for span in content.spans)
@@ -319,7 +319,7 @@ class _Traces:
             span = self._by_id.get((span.trace, span.parent))
         return call.service
 
-    def _requests(self, contents: list[_Content]) -> list[Request]:
+    def _requests(self, contents: list[_SpanContent]) -> list[Request]:
         requests: list[Request] = []
         heads = 0  # system messages before the log, which lost positions count, too
         for content in contents:
@@ -373,7 +373,7 @@ class _Traces:
         return builder.session(agent=self._agent_around(calls[0]), **about)
 
 
-class _Content:
+class _SpanContent:
     """What one model span says of its request and its answer; `outer` is the model span around it."""
 
     def __init__(self, span: TraceSpan, outer: TraceSpan | None, texts: RepeatedTexts, conversation: str) -> None:
@@ -389,12 +389,12 @@ class _Content:
 
 
 @dataclass
-class _Group:
+class _CallGroup:
     """Calls and tools of one conversation, or of one trace; `named`: do the spans name the conversation?"""
 
     key: str
     named: bool
-    contents: list[_Content] = field(default_factory=list)
+    contents: list[_SpanContent] = field(default_factory=list)
     tools: list[TraceSpan] = field(default_factory=list)
     traces: int = 1
 
@@ -411,7 +411,7 @@ class _Group:
     def service(self) -> str:
         return self.contents[0].span.service
 
-    def take(self, other: _Group) -> None:
+    def take(self, other: _CallGroup) -> None:
         """A later trace that continues this one."""
         self.contents += other.contents
         self.tools += other.tools

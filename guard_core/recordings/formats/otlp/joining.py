@@ -19,20 +19,20 @@ from guard_core.recordings.reading.requests import Request, message_key
 def joined(groups: Iterable[tuple[str, list[Request]]]) -> list[list[str]]:
     """The names of groups of requests (at least one each, in the order of their times) that are one conversation."""
     chains: list[list[str]] = []
-    ends: list[_End] = []
+    ends: list[_ConversationEnd] = []
     for name, requests in groups:
         keys = [message_key(event) for event in requests[0].messages]
         at = next((at for at in reversed(range(len(ends))) if ends[at].is_continued_by(requests[0], keys)), None)
         if at is None:
             chains.append([name])
-            ends.append(_End(requests[-1]))
+            ends.append(_ConversationEnd(requests[-1]))
         else:
             chains[at].append(name)
-            ends[at] = _End(requests[-1])
+            ends[at] = _ConversationEnd(requests[-1])
     return chains
 
 
-class _End:
+class _ConversationEnd:
     """Where a conversation ends: its last request and the answer to it."""
 
     def __init__(self, request: Request) -> None:

@@ -21,7 +21,7 @@ def is_header(obj: dict[str, Any]) -> bool:
 _ENTRY_ID = re.compile(r"[0-9a-f]{8}")  # as pi makes them; other parents are not proof of an entry
 
 
-class _Node(NamedTuple):
+class _EntryNode(NamedTuple):
     line: int
     parent: str
 
@@ -33,7 +33,7 @@ class _Tree:
     """
 
     def __init__(self) -> None:
-        self.nodes: dict[str, _Node] = {}
+        self.nodes: dict[str, _EntryNode] = {}
         self.written: dict[str, bytes] = {}  # what is on the line of each id
         self.last: dict[str, str] = {}  # ids of several lines, and what the last of them is called here
         self.lost_at: list[int] = []  # lines whose parent is an entry that the file does not have
@@ -58,7 +58,7 @@ class _Tree:
             parent = self.last.get(parent, parent)
         self.written[entry] = digest
         lost = parent not in self.nodes and parent not in ("", self.header)
-        self.nodes[entry] = _Node(line.number, self.before if lost else parent)
+        self.nodes[entry] = _EntryNode(line.number, self.before if lost else parent)
         if lost and self.before and _ENTRY_ID.fullmatch(parent):
             self.lost_at.append(line.number)
         self.before = entry

@@ -45,12 +45,12 @@ def is_record(value: JSON) -> bool:
 def spans_of(value: JSON, line: int | None) -> Iterator[TraceSpan]:
     """The spans of a trace, each call with the messages that were sent, as far as they are known."""
     listed = sorted(fields.objects(value.get("spans")), key=lambda span: _start(span) or 0.0)
-    histories: dict[str, _History] = {}  # by the span around the calls
-    latest, together = _History(), 0
+    histories: dict[str, _AgentMessages] = {}  # by the span around the calls
+    latest, together = _AgentMessages(), 0
     for place, span in enumerate(listed):
         operation = _operation(span)
         if operation == _CALL:
-            latest = histories.setdefault(_parent(span), _History())
+            latest = histories.setdefault(_parent(span), _AgentMessages())
             is_known = latest.may_be_sent(span)
             together += len(latest.messages)
             if together > MOST_TOGETHER:
@@ -73,7 +73,7 @@ def spans_of(value: JSON, line: int | None) -> Iterator[TraceSpan]:
 
 
 @dataclass
-class _History:
+class _AgentMessages:
     """The messages of one agent, as its next request has them."""
 
     messages: list[JSON] = field(default_factory=list)

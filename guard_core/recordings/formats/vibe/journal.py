@@ -30,7 +30,7 @@ AGENT, COMPACTION = "agent", "compaction"  # purposes of requests
 DISABLED = "disabled"  # the mode of a harness that never compacts by itself
 
 
-class _Open(msgspec.Struct):
+class _OpenRequest(msgspec.Struct):
     """A request without its answer so far."""
 
     messages: tuple[Event, ...]
@@ -58,7 +58,7 @@ class JournalReader:
         self._tools: tuple[ToolDefinition, ...] | None = None
         self._sent: list[Event] = []
         self._system: tuple[Part, ...] | None = None
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenRequest] = {}
         self.pending: dict[str, int | None] = {}  # tokens pending at each compaction, by its action
         self.is_corrected = False  # it was written by 3.0.3 or later
         self._size = VibeRequest()
@@ -109,7 +109,9 @@ class JournalReader:
         self._tools = chat.tool_definitions(catalog.get("tools")) or self._tools
         self._size = self._size.with_request(items, catalog.get("tools"), is_whole=is_whole)
         purpose = fields.text(request, "purpose") or AGENT
-        opened = _Open(tuple(self._sent), self._system, line, purpose, fields.text(request, "trigger"), self._size)
+        opened = _OpenRequest(
+            tuple(self._sent), self._system, line, purpose, fields.text(request, "trigger"), self._size
+        )
         if purpose == AGENT:
             opened.pending = self._pending(estimate.since_answer(items), self._size)
             self._asked, self._waiting = opened.messages, opened.pending
