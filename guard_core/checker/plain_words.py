@@ -132,7 +132,8 @@ def _behind_quoted(text: str) -> str:
 
 
 def _quoted(lines: list[str]) -> list[bool]:
-    """Which lines are quoted."""
+    """Which lines are behind a ">", between three marks, or between tags that do not say that what is asked for is in
+    them."""
     quoted = [line[:4].lstrip(" ").startswith(">") for line in lines]
     until = -1
     for place, line in enumerate(lines):

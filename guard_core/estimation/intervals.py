@@ -37,7 +37,7 @@ class Intervals:
         return cls(first, last, steps["at"][first], steps["at"][last], tokens).pick(same)
 
     def pick(self, keep: NDArray[np.bool_]) -> Intervals:
-        """Some of them."""
+        """The intervals that `keep` is true of."""
         names = ("first", "last", "start", "stop", "tokens")
         return Intervals(*(getattr(self, name)[keep] for name in names))
 

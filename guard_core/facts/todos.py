@@ -197,5 +197,5 @@ def _text_of(item: dict[str, Any]) -> str:
 
 
 def _words(text: Any) -> str:
-    """A text on one line."""
+    """A text on one line, of LONGEST characters at most; "" for what is no text."""
     return " ".join(text.split())[:LONGEST] if isinstance(text, str) else ""

@@ -193,7 +193,7 @@ def is_unpaid(price: Payback) -> bool:
 
 
 def costs_of(bill: Bill, source: str) -> CallCosts:
-    """The sums of a bill."""
+    """The sums of a bill over all calls: tokens, and money where all prices are known."""
     return CallCosts(
         prompt=int(bill.prompt.sum()),
         read=int(bill.read.sum()),

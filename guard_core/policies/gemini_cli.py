@@ -208,7 +208,7 @@ class _Results(NamedTuple):
 
 
 def _results(ledger: Ledger) -> _Results:
-    """The results, once for a ledger."""
+    """The results of the log in columns, remembered with the ledger: every cut asks for them."""
     if "gemini results" not in ledger.derived:
         parts = ledger.parts
         rows = np.flatnonzero(parts["kind"] == RESULT)

@@ -46,7 +46,7 @@ def _rule(stretch: Stretch, name: str, value: int | None, counter: str, checks: 
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch, in tokens."""
+    """`token_threshold` as it was typed: ADK has no default, and no session holds it."""
     return _rule(stretch, "token_threshold", whole(typed, "token_threshold"), PROMPT, Moment.BEFORE_CALL, typed)
 
 
@@ -57,7 +57,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
 
 
 def interval_rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch, in invocations."""
+    """`compaction_interval` as it was typed, in invocations."""
     value = None
     if "compaction_interval" in typed:
         text = typed["compaction_interval"]

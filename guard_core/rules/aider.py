@@ -28,7 +28,7 @@ def _limit(window: int) -> tuple[str, int]:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """A 16th of the window within bounds, unless `max_chat_history_tokens` was typed."""
     own, window = whole(typed, SETTING), stretch.window
     settings = [window_setting(window)]
     formula, threshold = f"min(max(window / {SHARE}, {LEAST_TOKENS:,}), {MOST_TOKENS:,})", None

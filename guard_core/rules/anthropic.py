@@ -32,7 +32,7 @@ NAMES = {
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch; without a compaction in its requests none by a count."""
+    """The trigger that was typed or that the requests have; without one nothing is compacted by a count."""
     settings = {
         name: item
         for name in NAMES

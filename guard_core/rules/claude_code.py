@@ -95,7 +95,7 @@ def counter(stretch: Stretch) -> RuleCounter:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less the answer's reserve and MARGIN tokens; to 1.0.70 it is 92 % of what the reserve leaves."""
     profile, window = profile_of(stretch.version), _window(stretch)
     most, known = whole(typed, "max_output_tokens"), stretch.setting("max_output_tokens")
     measured = "opus-4-5" in stretch.model or "opus-4-1" in stretch.model  # own_rules.md, section 2

@@ -32,7 +32,8 @@ from guard_core.views import Span
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The limit of the window, as the policy has it: by a table, else all but 40,000 tokens, or 80 % if that is
+    more."""
     window = stretch.window
     formula, threshold = limit_of(window.value) if window else ("a limit by window", None)
     return OwnRule(
@@ -64,7 +65,7 @@ def sdk_threshold(window: int | None, limit: int | None = None) -> tuple[str, in
 
 
 def sdk_rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch of the SDK."""
+    """90 % of the SDK's input limit, which is 90 % of the window unless it was typed."""
     window, limit = stretch.window, whole(typed, "max_input_tokens")
     formula, threshold = sdk_threshold(window.value if window else None, limit)
     own = RuleNumber("max_input_tokens", limit, "tokens", Provenance.USER, "typed in")

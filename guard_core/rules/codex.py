@@ -133,7 +133,7 @@ def _usable(stretch: Stretch, typed: Typed) -> int:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The lower of 90 % of the raw window and the limit that was typed; before 0.48 that limit alone."""
     counted = counter(stretch).name
     window, limit = raw_window(stretch, typed), whole(typed, "model_auto_compact_token_limit")
     if _has_own_limits(stretch):

@@ -26,7 +26,7 @@ COUNTER = RuleCounter(ESTIMATE, "ContextGuard's estimate of the request, correct
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less the buffer that was typed or that the policy takes for this window."""
     window, limit = _window(stretch), whole(typed, "buffer")
     usual = _buffer(window.value)
     source, note = (Provenance.USER, "typed in") if limit else (Provenance.ASSUMED, "its default for this window")

@@ -34,7 +34,7 @@ COUNTER = RuleCounter(
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The share of the window at which a summary is begun; the one at which calls wait for it is not compared."""
     window = stretch.window
     share = chosen("background_threshold", percentage(typed, "background_threshold"), SHARE, "%", "default")
     part = float(share.value or SHARE) / 100

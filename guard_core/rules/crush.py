@@ -26,7 +26,7 @@ GO_SHARE = 0.95  # of the window
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less the policy's buffer for it."""
     window = stretch.window
     return OwnRule(
         policy="crush",
@@ -48,20 +48,20 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
 
 
 def share_rule(stretch: Stretch, _: Typed) -> OwnRule:
-    """The rule of a stretch of a session that ended before Crush kept a buffer."""
+    """80 % of the window: of a session that ended before Crush kept a buffer."""
     own = OwnRule(policy="crush", profile=SHARE_OF_WINDOW, settings=(), counter=TOTAL, threshold=None, formula="")
     own = msgspec.structs.replace(own, agent=AGENT.label)
     return _with_share(own, stretch, USED_SHARE, relation=">")
 
 
 def go_rule(stretch: Stretch, _: Typed) -> OwnRule:
-    """The rule of a stretch of the OpenCode in Go."""
+    """95 % of the window: of the OpenCode in Go."""
     own = OwnRule(policy="none", settings=(), counter=TOTAL, threshold=None, formula="", checks=Moment.TURN_END)
     return _with_share(own, stretch, GO_SHARE)
 
 
 def early_go_rule(stretch: Stretch, _: Typed) -> OwnRule:
-    """The rule of a stretch of a session that ended before that compacted."""
+    """None: of a session that ended before the OpenCode in Go compacted by itself."""
     return OwnRule(
         policy="none",
         settings=(window_setting(stretch.window),),

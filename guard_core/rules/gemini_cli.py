@@ -27,7 +27,7 @@ PERCENTAGES = tuple(percent / 100 for percent in range(1, 100))
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """A share of the window, the smallest count that is not below it."""
     window = _window(stretch)
     share = chosen("compression_threshold", percentage(typed, "compression_threshold"), SHARE, "%", "default")
     value = share.value or SHARE

@@ -24,7 +24,7 @@ COUNTER = RuleCounter(COMPARED, "what the guard compared, as it recorded it")
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The threshold that the guard recorded; what it keeps free follows from that."""
     stated = stretch.setting(THRESHOLD)
     threshold = None if stated is None else int(stated.value)
     given = stretch.setting(GUARDED_WINDOW)

@@ -82,7 +82,7 @@ def shares_of(version: str) -> Shares:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The version's share of the window; where it knows an answer's limit, that is taken off the window first."""
     window, shares = stretch.window, shares_of(stretch.version)
     share = chosen("threshold", percentage(typed, "threshold"), SHARE, "%", "default")
     if shares.small:

@@ -24,7 +24,7 @@ COUNTER = RuleCounter(
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The threshold of the evaluation's plan, up to 1 a share of the window, above that tokens."""
     setting, share = _setting(stretch, typed)
     window = stretch.window
     settings = [setting]

@@ -60,7 +60,7 @@ def counter(stretch: Stretch) -> RuleCounter:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The lower of a share of the window and the window less a reserve; before 1.17 the reserve alone."""
     window, profile = stretch.window, profile_of(stretch.version)
     reserved = chosen("reserved_context_size", whole(typed, "reserved_context_size", 0), RESERVED, "tokens", "default")
     typed_ratio = fraction(typed, "compaction_trigger_ratio", LEAST_RATIO, MOST_RATIO)

@@ -53,7 +53,7 @@ def threshold_of(window: int, percent: float, reserve: int) -> tuple[int, str]:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The lower of a share of the window and the window less a reserve."""
     window = stretch.window
     ratio = chosen("trigger_ratio", percentage(typed, "trigger_ratio"), RATIO, "%", "default")
     reserve = chosen("reserved_context_size", whole(typed, "reserved_context_size", 0), RESERVED, "tokens", "default")

@@ -23,7 +23,7 @@ NOT_IN_FILE = "the middleware's trigger is not in the file: set trigger_tokens o
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The trigger that was typed, in tokens or as a share of the window: no file has it."""
     tokens, percent, window = whole(typed, "trigger_tokens"), percentage(typed, "trigger_fraction"), stretch.window
     settings = [RuleNumber("trigger", None, "tokens", Provenance.ASSUMED, "not in the file")]
     formula, threshold, reason = "trigger", None, NOT_IN_FILE

@@ -42,7 +42,7 @@ def counter(stretch: Stretch) -> RuleCounter:
 
 
 def rule(stretch: Stretch, _: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less a reserve; in earlier versions, whose rule is Letta's, all of it."""
     window, earlier = stretch.window, is_earlier(stretch)
     formula, threshold = f"window − {RESERVE:,} (reserve), or − 20 % of a smaller one", None
     if earlier:

@@ -58,7 +58,7 @@ def counter(stretch: Stretch) -> RuleCounter:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The threshold that was typed, or that the file has, else the version's default; 0 is off."""
     settings, formula, threshold = _threshold(stretch, typed)
     own = OwnRule(
         policy="mistral-vibe",

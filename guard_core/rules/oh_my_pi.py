@@ -37,7 +37,7 @@ KEEPS = Keeps("the summary and the newest messages", KeptShape.TAIL)
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less a reserve of at least 15 %, unless a share or a number of tokens was typed."""
     window = stretch.window
     reserve = chosen(RESERVED, whole(typed, RESERVED, 0), RESERVE, "tokens", "default; at least 15 % of the window")
     settings, size = [window_setting(window), reserve], int(reserve.value or 0)

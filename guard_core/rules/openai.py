@@ -28,7 +28,7 @@ COUNTER = RuleCounter(
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The threshold that was typed, else that of the requests: the server has no default."""
     setting = _setting(stretch, typed)
     threshold = None if setting.value is None else int(setting.value)
     return OwnRule(

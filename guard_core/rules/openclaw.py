@@ -34,7 +34,7 @@ KEEPS = Keeps("the summary and the newest messages", KeptShape.TAIL)
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less the larger of reserve and floor."""
     window = stretch.window
     reserve = chosen(RESERVED, whole(typed, RESERVED, 0), RESERVE, "tokens", "default of reserveTokens")
     floor = chosen(FLOOR, whole(typed, FLOOR, 0), RESERVE_FLOOR, "tokens", "default of reserveTokensFloor")

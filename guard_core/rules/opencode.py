@@ -46,7 +46,7 @@ INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured wi
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less the model's output, or its input limit less a reserve where that was typed."""
     window, limit = stretch.window, whole(typed, "input_limit")
     note = "the most that OpenCode takes off; the model's own limit may be lower"
     output = chosen("max_output_tokens", whole(typed, "max_output_tokens"), MOST_OUTPUT, "tokens", note)
@@ -127,7 +127,7 @@ AGENT = Agent(
 
 
 def kilo_rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of Kilo Code on a stretch."""
+    """OpenCode's of the newest version; Kilo Code's own share, of the first request of a turn, is named beside it."""
     own = msgspec.structs.replace(rule(stretch._replace(version=""), typed), policy="kilo", profile=kilo.MEASURED)
     share = percentage(typed, PERCENT, is_fraction=False)
     if share is None:

@@ -30,7 +30,7 @@ COUNTER = RuleCounter(EVENTS, "events of the request: system prompt, messages, t
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """More events than `max_size`, as typed or as the file has it."""
     sized = _setting(stretch, "max_size", whole(typed, "max_size"))
     size = None if sized.value is None else int(sized.value)
     settings = [sized]

@@ -40,7 +40,7 @@ def counter(stretch: Stretch) -> RuleCounter:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """The window less `reserve_tokens`, looked at before every call where the file shows a version that does."""
     window = stretch.window
     reserve = chosen("reserve_tokens", whole(typed, "reserve_tokens", 0), RESERVE, "tokens", "default of reserveTokens")
     size = int(reserve.value or 0)

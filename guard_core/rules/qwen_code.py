@@ -63,7 +63,7 @@ def counter(stretch: Stretch) -> RuleCounter:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """A share of the window, as the version computes it; a share of 0 is off."""
     window, profile = stretch.window, profile_of(stretch.version)
     early = profile in ("before-0.8", "0.8")
     name = "context_percentage_threshold" if early else "auto_compact_threshold"

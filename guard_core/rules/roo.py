@@ -46,7 +46,7 @@ def _related(limit: tuple[str, int], shift: int) -> tuple[str, int]:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """Above 90 % of the window less the reserve, or from a share of the window on where that is lower."""
     window = stretch.window
     reserved = chosen("reserved", whole(typed, "reserved"), RESERVED, "tokens", "where the model names no other")
     share = chosen("share", percentage(typed, "share", is_fraction=False), DEFAULT_SHARE, "%", "default")

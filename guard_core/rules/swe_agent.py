@@ -49,7 +49,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
 
 
 def mini_rule(_: Stretch, __: Typed) -> OwnRule:
-    """The rule of a stretch of mini-swe-agent."""
+    """None: mini-swe-agent sends the whole conversation each time."""
     return _never("none", (), WHOLE)
 
 

@@ -75,7 +75,7 @@ class ReplayResult(msgspec.Struct, frozen=True):
 
 
 def result_of(trace: Trace, recorded: tuple[Finding, ...], replayed: tuple[Finding, ...]) -> ReplayResult:
-    """The result to store of a replay."""
+    """What is stored of a replay: its columns in their least types, its views as heads, its findings."""
     columns = {
         item.name: np.ascontiguousarray(trace.columns[item.name], _dtype(item)).tobytes() for item in trace.all_columns
     }

@@ -97,7 +97,8 @@ def tail_cut(messages: HermesMessages, start: int, settings: HermesSettings, bud
 
 
 def _least_tail(available: int, settings: HermesSettings) -> int:
-    """Messages that the tail has at least."""
+    """Messages that stay at the end whatever their tokens: in the seed LEAST_TAIL, later also as many as the settings
+    protect, as far as there are any."""
     if settings.is_seed:
         return min(LEAST_TAIL, available) if available > 0 else 0
     floor = max(LEAST_TAIL, min(settings.protect_last_n, settings.tail_floor))

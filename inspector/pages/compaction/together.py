@@ -74,7 +74,7 @@ def _counted(request: HttpRequest, page: Frame) -> tuple[str, int]:
 
 
 def _address(first: CompactionSide, sides: Sequence[CompactionSide], name: str = "compactions_together") -> str:
-    """The address of a comparison."""
+    """Where sides are compared: the first one's session and compaction in the path, the others one by one behind it."""
     pairs = [*_settings(first), *(("with", _value(first, side)) for side in sides[1:])]
     path = reverse(name, args=[first.page.row.pk, compaction_number(first.item.index)])
     return f"{path}?{urlencode(pairs)}" if pairs else path

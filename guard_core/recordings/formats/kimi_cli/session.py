@@ -319,7 +319,7 @@ def _completed(call: ModelCall, shown: ModelCall) -> ModelCall:
 
 
 def _places(view: View) -> list[int | Inserted]:
-    """The messages of a view one by one."""
+    """The messages of a view by their numbers in the log, and what was inserted."""
     places: list[int | Inserted] = []
     for segment in view:
         if isinstance(segment, Span):

@@ -184,7 +184,7 @@ def _oldest(messages: Sequence[ContextMessage], budget: int) -> list[ContextMess
 
 
 def _cut(message: ContextMessage, text: str) -> ContextMessage:
-    """A message with another text."""
+    """A message of which only this text is sent: its tokens are Kimi Code's own estimate."""
     event = Event(Role.USER, (TextPart(text),))
     return message._replace(event=event, changed=True, tokens=ROLE_TOKENS + estimated(text))
 
