@@ -1129,7 +1129,7 @@ def test_the_command_names_the_model_where_there_are_several():
         msgspec.structs.replace(call, model=("claude-opus-4-5", "claude-sonnet-4-5")[number % 2])
         for number, call in enumerate(session.calls)
     )
-    shown = explain_command._Shown.of(msgspec.structs.replace(session, calls=calls), None, {})
+    shown = explain_command._ExplainedSession.of(msgspec.structs.replace(session, calls=calls), None, {})
     text = explain_command._text(shown)
     assert "steps 2 to 4 of claude-sonnet-4-5 2.1.14: the threshold is above 21,010 and at most 155,010" in text
 
