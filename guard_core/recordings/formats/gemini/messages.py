@@ -105,12 +105,18 @@ def model_call(record: JSON, line: int | None) -> ModelCall:
         at=0,
         prompt_tokens=prompt,
         cached_tokens=fields.tokens(usage, "cached") if prompt else None,
-        output_tokens=fields.tokens(usage, "output") if prompt else None,
+        output_tokens=output_tokens(usage, "output") if prompt else None,
         model=fields.text(record, "model"),
         timestamp=fields.timestamp(record, "timestamp"),
         line=line,
         source_id=name_of(record),
     )
+
+
+def output_tokens(usage: JSON, answer: str) -> int | None:
+    """Tokens that the model wrote: Gemini counts the thoughts beside the answer, whose count has the key `answer`."""
+    counts = [count for key in (answer, "thoughts") if (count := fields.tokens(usage, key)) is not None]
+    return sum(counts) if counts else None
 
 
 def shown(content: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from guard_core.events import TextPart
 from guard_core.recordings.base import Recording
+from guard_core.recordings.formats.gemini.messages import output_tokens
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -65,7 +66,7 @@ def _counts(used: JSON) -> JSON:
     prompt = fields.tokens(tokens, "prompt")
     if used.get("totalRequests") != 1 or used.get("totalErrors") or not prompt:
         return {}
-    cached, output = fields.tokens(tokens, "cached"), fields.tokens(tokens, "candidates")
+    cached, output = fields.tokens(tokens, "cached"), output_tokens(tokens, "candidates")
     return {"prompt_tokens": prompt, "cached_tokens": cached, "output_tokens": output}
 
 

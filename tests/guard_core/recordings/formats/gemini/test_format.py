@@ -436,6 +436,19 @@ def test_thoughts_are_reasoning_and_notices_are_not_sent():
     assert session.events[1].parts[0] == ReasoningPart("**Plan** look")
 
 
+def test_thoughts_are_counted_as_output():
+    thinking = {**gemini("g1", "Yes", 50), "tokens": {"input": 50, "output": 5, "thoughts": 40, "total": 95}}
+    calls = session_of(user("u1", "Go"), thinking, user("u2", "On"), gemini("g2", "Done", 60)).calls
+    assert [call.output_tokens for call in calls] == [45, 5]
+
+
+def test_a_turn_begins_without_the_thoughts_of_the_turn_before():
+    thinking = {**gemini("g1", "Yes", 20_000), "tokens": {"input": 20_000, "output": 5, "thoughts": 6_000}}
+    session = session_of(user("u1", "Go"), thinking, user("u2", "On"), gemini("g2", "Done", 14_100))
+    findings, verdict = conclusions(Facts.of(session))
+    assert "silent_truncation" not in {verdict.kind, *(finding.kind for finding in findings)}
+
+
 def test_a_saved_checkpoint_is_read_without_tokens():
     contents = [{"role": "user", "parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"text": "Hello"}]}]
     session = read_as(FORMAT, contents).sessions[0]

@@ -57,6 +57,11 @@ def test_the_sum_over_a_single_request_is_that_calls_prompt(models):
     assert recording.facts.prompt_tokens_sum == 100
 
 
+def test_thoughts_are_counted_as_output():
+    model = numbers(100, tokens={"prompt": 100, "cached": 50, "candidates": 9, "thoughts": 30})
+    assert [step.output_tokens for step in read_as(FORMAT, printed({"model-1": model})).sessions[0].calls] == [39]
+
+
 def test_several_models_without_roles_tell_a_sum_only():
     session = read_as(FORMAT, printed({"a": numbers(80), "b": numbers(100)})).sessions[0]
 
