@@ -51,8 +51,8 @@ def silent_truncation(story: Story, finding: Finding) -> None:
 
 
 def _returns(story: Story, step: int, before: int, missing: int) -> tuple[int | None, int | None]:
-    """The count that reaches the one before a fall by a jump, and its step: without the texts that came before it, half
-    of what was missing or more came with it."""
+    """The first count that jumps back to the one before a fall, or to less than a fall below it, and its step: without
+    the texts that came before it, half of what was missing or more came with it. Growth by texts ends the search."""
     alike = [
         later
         for later in range(step, len(story.counts))
@@ -60,10 +60,18 @@ def _returns(story: Story, step: int, before: int, missing: int) -> tuple[int | 
     ]
     for earlier, later in pairwise(alike):
         count = story.counts[later] or 0
-        if count >= before and story.session.calls[later].model == story.session.calls[step].model:
-            jump = count - (story.counts[earlier] or 0) - _text_tokens(_since(story, earlier, later))
-            return (count, later) if 2 * jump >= missing else (None, None)
+        if story.session.calls[later].model != story.session.calls[step].model:
+            continue
+        jump = count - (story.counts[earlier] or 0) - _text_tokens(_since(story, earlier, later))
+        if 2 * jump >= missing and before - count < _least_fall(before):
+            return count, later
+        if count >= before:
+            break
     return None, None
+
+
+def _least_fall(before: int) -> int:
+    return max(2_000, before // 10)
 
 
 def _falls(story: Story) -> Iterator[int]:
@@ -86,7 +94,7 @@ def _falls(story: Story) -> Iterator[int]:
             written = sum(map(_reasoning_bytes, story.session.events[max(turns[first], 0) : calls[last].at])) // 3
         if turns[first] != turns[last] and ((any_output and None in outputs) or missing <= written):
             continue
-        if missing >= max(2_000, before // 10) and first not in repeated and last not in recounted:
+        if missing >= _least_fall(before) and first not in repeated and last not in recounted:
             yield missing
 
 

@@ -65,7 +65,7 @@ def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     lexical = ledger.prefix("lexical_tokens")
     added = lexical[at[last]] - lexical[at[first]]
     missing = recorded[first] + added - recorded[last]
-    least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
+    least = _least_fall(recorded[first])
     same_model = ledger.steps["model"][first] == ledger.steps["model"][last]
     fallen = (recorded[last] < recorded[first]) & (at[last] > at[first])
     fallen &= (missing >= least) & (missing > _reasoning(ledger, first, last))
@@ -79,19 +79,26 @@ def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
 
 
 def returned_at(ledger: Ledger, fall: ShrunkRequest) -> int:
-    """The step at which a count is back that had fallen; -1: none. It is no smaller than before the fall, and at least
-    half of what was missing is more than what was added by then: no agent puts a history together again."""
+    """The step at which a count is back that had fallen; -1: none. It is no smaller than before the fall, or by less
+    than makes a fall (reasoning of an earlier turn may be gone), and at least half of what was missing is more than
+    what was added at that step: no agent puts a history together again."""
     first, last = continued(ledger)
     recorded, at, lexical = ledger.steps["prompt_tokens"], ledger.steps["at"], ledger.prefix("lexical_tokens")
-    like = np.ones(len(last), dtype=bool)
+    like = last > fall.step
     for name in ("epoch", "model"):
         like &= ledger.steps[name][last] == ledger.steps[name][fall.step]
-    back = np.flatnonzero(like & (last > fall.step) & (recorded[last] >= fall.before))
-    if not len(back):
-        return -1
-    before, step = int(first[back[0]]), int(last[back[0]])
-    more = int(recorded[step] - recorded[before] - (lexical[at[step]] - lexical[at[before]]))
-    return step if 2 * more >= fall.missing else -1
+    first, last = first[like], last[like]
+    more = recorded[last] - recorded[first] - (lexical[at[last]] - lexical[at[first]])
+    grown_back = np.flatnonzero(recorded[last] >= fall.before)
+    stop = int(grown_back[0]) + 1 if len(grown_back) else len(last)
+    is_back = (recorded[last] > fall.before - _least_fall(fall.before)) & (2 * more >= fall.missing)
+    back = np.flatnonzero(is_back[:stop])
+    return int(last[back[0]]) if len(back) else -1
+
+
+def _least_fall(before: Ints | int) -> Ints:
+    """How many tokens must be missing where a request had `before` tokens."""
+    return np.maximum(LEAST_TOKENS, np.asarray(before) // LEAST_SHARE)
 
 
 def falls_at_other_models(ledger: Ledger) -> Ints:
@@ -191,7 +198,7 @@ def _large(ledger: Ledger, first: Ints, last: Ints) -> list[int]:
     steps, events = ledger.steps, ledger.events
     recorded, at, prefix = steps["prompt_tokens"], steps["at"], ledger.prefix("lexical_tokens")
     growth, lexical = recorded[last] - recorded[first], prefix[at[last]] - prefix[at[first]]
-    least = np.maximum(LEAST_TOKENS, recorded[first] // LEAST_SHARE)
+    least = _least_fall(recorded[first])
     pictures = prefix_sums(((events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
     sealed, written = ledger.prefix("opaque_bytes"), np.maximum(steps["output_tokens"][first], 0)
     start, stop = at[first], at[last]

@@ -10,12 +10,12 @@ from guard_core.estimation.usage import baseline_notes
 from guard_core.events import Event, ReasoningPart, Role
 from guard_core.findings import Facts, recorded_findings
 from guard_core.ledger import Ledger
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.views import Span
 from tests.builders import model, session, user
 
 
-def chat(*prompts: int, models: tuple[str, ...] = (), output: int | None = None, **fields) -> Ledger:
+def talk(*prompts: int, models: tuple[str, ...] = (), output: int | None = None, **fields) -> Session:
     """Turns of one call each, reported with these prompt tokens; every message has 1,200 letters."""
     events = [part for _ in prompts for part in (user("question" * 150), model("answers " * 150))]
     names = models or ("one",) * len(prompts)
@@ -23,7 +23,11 @@ def chat(*prompts: int, models: tuple[str, ...] = (), output: int | None = None,
         ModelCall(2 * step + 1, 2 * step + 1, tokens, output_tokens=output, model=names[step])
         for step, tokens in enumerate(prompts)
     )
-    return Ledger.of(session(*events, calls=calls, **fields))
+    return session(*events, calls=calls, **fields)
+
+
+def chat(*prompts: int, **fields) -> Ledger:
+    return Ledger.of(talk(*prompts, **fields))
 
 
 def test_a_prompt_that_falls_while_the_log_grew_is_a_silent_truncation():
@@ -126,6 +130,23 @@ def test_a_count_that_returns_by_itself_is_not_noted_as_content_that_was_cut_awa
         (fall,) = silent_truncations(ledger)
         assert returned_at(ledger, fall) == (3 if last == 42_000 else -1)
         assert words in baseline_notes(ledger, attribute(ledger))[0]
+
+
+@pytest.mark.parametrize(
+    ("last", "step"), [((39_000,), 3), ((33_000, 37_000, 41_000), -1), ((30_600, 30_900, 38_000), 5)]
+)
+def test_a_count_returns_where_it_jumps_to_less_than_a_fall_below_the_one_before(last, step):
+    ledger = chat(40_000, 40_600, 30_000, *last)
+    assert returned_at(ledger, silent_truncations(ledger)[0]) == step
+
+
+def test_a_return_below_the_count_before_the_fall_is_named_and_confirmed():
+    returning = talk(40_000, 40_600, 30_000, 39_000)
+    facts = Facts.of(returning)
+    claims = recorded_findings(facts)
+    (fall,) = [claim for claim in claims if claim.kind == "silent_truncation"]
+    assert "It returned to 39,000 at step 4" in fall.sentence
+    assert check(returning, claims, facts.window) == []
 
 
 def test_a_conversation_that_began_before_the_file_is_noted_with_the_guess():
