@@ -11,7 +11,7 @@ from guard_core.checker.shared import (
 )
 from guard_core.checker.story import Story, Wrong, agree, holds, number, own_texts, same, step_of
 from guard_core.estimation.baselines import count_changes
-from guard_core.events import Event, ReasoningPart, ToolCallPart, ToolResultPart, part_text
+from guard_core.events import Event, MediaPart, ReasoningPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.findings.claims import INFO, Finding
 from guard_core.requests import materialise
 from guard_core.sessions import RecordedCompaction
@@ -81,7 +81,7 @@ def _falls(story: Story) -> Iterator[int]:
     counted = [step for step, count in enumerate(counts) if count is not None]
     recounted, repeated = {jump.step for jump in count_changes(story.ledger)}, set(_repeated(story))
     turns = [story.request_of(step) for step in range(len(calls))]
-    any_output = any(call.output_tokens is not None for call in calls)
+    any_output, fallen = any(call.output_tokens is not None for call in calls), (0, 0)
     for first, last in pairwise(counted):
         before, after = counts[first] or 0, counts[last] or 0
         is_continued = story.places[first] == story.places[last] and calls[first].model == calls[last].model
@@ -94,8 +94,30 @@ def _falls(story: Story) -> Iterator[int]:
             written = sum(map(_reasoning_bytes, story.session.events[max(turns[first], 0) : calls[last].at])) // 3
         if turns[first] != turns[last] and ((any_output and None in outputs) or missing <= written):
             continue
-        if missing >= _least_fall(before) and first not in repeated and last not in recounted:
+        if missing < _least_fall(before) or first in repeated or last in recounted:
+            continue
+        if not _had_risen(story, [step for step in counted if step < last], last, missing, fallen):
+            fallen = (last, before)
             yield missing
+
+
+def _had_risen(story: Story, earlier: list[int], step: int, missing: int, fallen: tuple[int, int]) -> bool:
+    """Is hardly anything missing against one of the four counts before the last one, and was the last fall (its step
+    and the count before it) made up for by then: what is gone had come with few calls."""
+    calls, after = story.session.calls, story.counts[step] or 0
+    for later, place in pairwise(reversed(earlier[-5:])):
+        since = _since(story, place, step)
+        regained = max((story.counts[one] or 0 for one in range(fallen[0], place + 1)), default=0)
+        if regained < fallen[1] - _least_fall(fallen[1]) or calls[place].at > calls[later].at:
+            return False
+        if (story.places[place], calls[place].model) != (story.places[step], calls[step].model):
+            return False
+        if any(isinstance(part, MediaPart) for event in since for part in event.parts):
+            return False
+        lacking = (story.counts[place] or 0) + _text_tokens(since) - after
+        if lacking < _least_fall(story.counts[place] or 0) and 2 * lacking <= missing:
+            return True
+    return False
 
 
 def _reasoning_bytes(event: Event) -> int:

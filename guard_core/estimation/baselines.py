@@ -6,6 +6,7 @@ grows. Reasoning of an earlier turn that is not sent again is usual and not mean
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ LEAST_SHARE, LEAST_TOKENS = 10, 2_000
 MOST_PER_LEXICAL, MOST_PER_PICTURE = 4, 1_600
 # Two tokenizers that count the same text with less difference than that are taken for one, nor on fewer tokens.
 LEAST_FACTOR, LEAST_MEASURED, LEAST_STRETCHES = 1.08, 2_000, 5
+MOST_RAISED = 4  # calls in a row, ours: web searches that the provider runs while it answers raise the counts of a few
 DEEP = 0.7  # ours: of the prompt before; compactions of the recordings at hand leave 0.04 to 0.64
 # Bytes of a token of reasoning at least, in words or sealed: ours; readable text has about 4, sealed text more.
 REASONING_BYTES = 3
@@ -70,12 +72,42 @@ def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     fallen = (recorded[last] < recorded[first]) & (at[last] > at[first])
     fallen &= (missing >= least) & (missing > _reasoning(ledger, first, last))
     fallen &= ~np.isin(first, repeated_counts(ledger))  # a fall from a count that is another call's
-    recounted = {change.step for change in count_changes(ledger)}
-    return tuple(
-        ShrunkRequest(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
-        for row in np.flatnonzero(fallen & same_model)
-        if int(last[row]) not in recounted
-    )
+    recounted, falls = {change.step for change in count_changes(ledger)}, list[ShrunkRequest]()
+    for row in np.flatnonzero(fallen & same_model):
+        fall = ShrunkRequest(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
+        if fall.step not in recounted and not _had_risen(ledger, fall, int(first[row]), falls[-1:]):
+            falls.append(fall)
+    return tuple(falls)
+
+
+def _had_risen(ledger: Ledger, fall: ShrunkRequest, before: int, earlier: Sequence[ShrunkRequest]) -> bool:
+    """Does a request lack only what a few calls up to `before` had beside the log, such as pages that the provider read
+    while it answered: of what was sent before them, and of the texts since, it lacks less than a fall. A count that is
+    still low from an `earlier` fall is no measure of that."""
+    first, last = continued(ledger)
+    recorded, at, model = (ledger.steps[name] for name in ("prompt_tokens", "at", "model"))
+    lexical, pictures, step = ledger.prefix("lexical_tokens"), _pictures(ledger), fall.step
+    for _ in range(MOST_RAISED):
+        row = int(np.searchsorted(last, before))
+        if row == len(last) or last[row] != before:
+            return False
+        before = int(first[row])
+        if any(
+            recorded[one.step : before + 1].max(initial=0) < one.before - _least_fall(one.before) for one in earlier
+        ):
+            return False
+        # The tokens of pictures are not known.
+        if model[before] != model[step] or pictures[at[step]] > pictures[at[before]]:
+            return False
+        lacking = int(recorded[before] + lexical[at[step]] - lexical[at[before]] - recorded[step])
+        if lacking < _least_fall(int(recorded[before])) and 2 * lacking <= fall.missing:
+            return True
+    return False
+
+
+def _pictures(ledger: Ledger) -> Ints:
+    """How many of the messages up to each one have pictures."""
+    return prefix_sums(((ledger.events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
 
 
 def returned_at(ledger: Ledger, fall: ShrunkRequest) -> int:
@@ -195,11 +227,11 @@ def unexplained_rises(ledger: Ledger) -> tuple[Jump, ...]:
 
 def _large(ledger: Ledger, first: Ints, last: Ints) -> list[int]:
     """The neighbours of one model whose difference is far from anything that the log's messages can cost."""
-    steps, events = ledger.steps, ledger.events
+    steps = ledger.steps
     recorded, at, prefix = steps["prompt_tokens"], steps["at"], ledger.prefix("lexical_tokens")
     growth, lexical = recorded[last] - recorded[first], prefix[at[last]] - prefix[at[first]]
     least = _least_fall(recorded[first])
-    pictures = prefix_sums(((events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
+    pictures = _pictures(ledger)
     sealed, written = ledger.prefix("opaque_bytes"), np.maximum(steps["output_tokens"][first], 0)
     start, stop = at[first], at[last]
     most = MOST_PER_LEXICAL * lexical + MOST_PER_PICTURE * (pictures[stop] - pictures[start])

@@ -7,7 +7,7 @@ from guard_core.estimation.attribution import attribute
 from guard_core.estimation.baselines import count_changes, returned_at, silent_truncations, unexplained_rises
 from guard_core.estimation.forecast import known_at
 from guard_core.estimation.usage import baseline_notes
-from guard_core.events import Event, ReasoningPart, Role
+from guard_core.events import Event, MediaPart, ReasoningPart, Role
 from guard_core.findings import Facts, recorded_findings
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -55,13 +55,13 @@ def test_another_model_that_counts_otherwise_is_none():
 
 
 def test_reasoning_of_the_turn_before_that_is_not_sent_again_is_none():
-    assert silent_truncations(chat(40_000, 50_000, 42_000, output=10_000)) == ()
-    assert len(silent_truncations(chat(40_000, 50_000, 42_000, output=2_000))) == 1
+    assert silent_truncations(chat(49_400, 50_000, 42_000, output=10_000)) == ()
+    assert len(silent_truncations(chat(49_400, 50_000, 42_000, output=2_000))) == 1
 
 
 def test_a_fall_is_none_where_what_the_model_wrote_in_the_turn_before_is_not_counted():
     """It may have been reasoning, which is not sent again."""
-    ledger = chat(40_000, 50_000, 42_000, output=2_000)
+    ledger = chat(49_400, 50_000, 42_000, output=2_000)
     ledger.steps["output_tokens"][1] = -1
     assert silent_truncations(ledger) == ()
 
@@ -74,7 +74,7 @@ def test_where_no_answer_is_counted_the_reasoning_that_the_file_shows_bounds_a_f
     asked = user("question" * 150)
     thought = Event(Role.MODEL, (ReasoningPart(words, opaque_bytes=sealed),))
     events = [part for _ in range(3) for part in (asked, thought, model("answers " * 150))]
-    calls = tuple(ModelCall(3 * step + 1, 3 * step + 1, tokens) for step, tokens in enumerate((40_000, 50_000, 42_000)))
+    calls = tuple(ModelCall(3 * step + 1, 3 * step + 1, tokens) for step, tokens in enumerate((49_400, 50_000, 42_000)))
     grown = session(*events, calls=calls)
     facts = Facts.of(grown)
     claims = recorded_findings(facts)
@@ -138,6 +138,32 @@ def test_a_count_that_returns_by_itself_is_not_noted_as_content_that_was_cut_awa
 def test_a_count_returns_where_it_jumps_to_less_than_a_fall_below_the_one_before(last, step):
     ledger = chat(40_000, 40_600, 30_000, *last)
     assert returned_at(ledger, silent_truncations(ledger)[0]) == step
+
+
+@pytest.mark.parametrize(
+    ("prompts", "steps"),
+    [
+        ((43_000, 65_000, 44_000), []),  # one call read pages
+        ((43_000, 65_000, 63_000, 45_000), []),
+        ((43_000, 65_000, 37_000), [2]),  # more is gone than came with the call
+        ((43_000, 43_600, 12_000, 44_500, 12_600), [2, 4]),  # 44,500 is no rise
+        ((43_000, 43_600, 12_000, 15_000, 44_500, 15_600), [2, 5]),
+        ((43_000, *range(65_000, 68_000, 600), 47_000), [6]),
+    ],
+)
+def test_a_count_that_only_loses_what_few_calls_had_beside_the_log_is_no_fall(prompts, steps):
+    searched = talk(*prompts)
+    facts = Facts.of(searched)
+    claims = recorded_findings(facts)
+    assert [fall.step for fall in facts.falls] == steps
+    assert check(searched, claims, facts.window) == []
+
+
+def test_a_picture_that_may_be_gone_is_no_reason_to_leave_a_fall_out():
+    events = [part for _ in range(3) for part in (user("question" * 150), model("answers " * 150))]
+    events[2] = Event(Role.USER, (MediaPart("image/png", 4_000),))
+    calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate((43_000, 65_000, 44_000)))
+    assert [fall.step for fall in silent_truncations(Ledger.of(session(*events, calls=calls)))] == [2]
 
 
 def test_a_return_below_the_count_before_the_fall_is_named_and_confirmed():
