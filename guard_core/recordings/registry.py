@@ -13,7 +13,6 @@ from guard_core.recordings.formats import (
     claude_ai,
     crush,
     goose,
-    gptme,
     lhar,
     managed_agents,
     mini_swe_agent,
@@ -34,6 +33,7 @@ from guard_core.recordings.formats.codex import exec as codex_exec
 from guard_core.recordings.formats.codex import rollout as codex
 from guard_core.recordings.formats.copilot import format as copilot_cli
 from guard_core.recordings.formats.gemini import format as gemini_cli
+from guard_core.recordings.formats.gptme import format as gptme
 from guard_core.recordings.formats.hermes import format as hermes
 from guard_core.recordings.formats.inspect_ai import format as inspect_log
 from guard_core.recordings.formats.kimi_cli import format as kimi_cli

@@ -21,6 +21,10 @@ const KINDS = [
     members: /^(?:base_state\.json|events\/event-[0-9]{5,18}-[0-9a-fA-F-]{8,}\.json)$/,
     marker: /^base_state\.json$/,
   },
+  { // gptme, where a conversation was compacted
+    members: /^(?:conversation\.jsonl|views\/compacted-[0-9]+\.jsonl)$/,
+    marker: /^conversation\.jsonl$/,
+  },
 ];
 const DATE = 33; // 1980-01-01 as MS-DOS writes it: the same folder gives the same bytes
 const MADE_BY = 0x0314; // Unix, version 2.0 of the format, as Python's zipfile says

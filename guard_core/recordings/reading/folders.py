@@ -26,7 +26,8 @@ _OPENHANDS = (
     re.compile(r"base_state\.json|events/event-[0-9]{5,18}-[0-9a-fA-F-]{8,}\.json"),
     re.compile(r"base_state\.json"),
 )
-_KINDS = (_KIMI_CLI, _MISTRAL_VIBE, _OLDER_VIBE, _KIMI_CODE, _OPENHANDS)
+_GPTME = (re.compile(r"conversation\.jsonl|views/compacted-[0-9]+\.jsonl"), re.compile(r"conversation\.jsonl"))
+_KINDS = (_KIMI_CLI, _MISTRAL_VIBE, _OLDER_VIBE, _KIMI_CODE, _OPENHANDS, _GPTME)
 
 
 def session_folders(paths: Iterable[str]) -> dict[str, list[str]]:

@@ -1,11 +1,16 @@
 """gptme's conversations."""
 
+import io
+import zipfile
+
 import pytest
 
 from guard_core import recordings
 from guard_core.errors import DamagedRecording
 from guard_core.events import Role, TextPart, ToolCallPart, ToolResultPart
-from guard_core.recordings.formats.gptme import FORMAT
+from guard_core.ledger import Ledger
+from guard_core.recordings.formats.gptme.format import FORMAT
+from guard_core.requests import materialise
 from guard_core.sessions import BEGINS_WITH_SUMMARY
 from tests.guard_core.recordings.checks import check_hostile, check_session, lines, read_as, recognises, spoiled, texts
 
@@ -109,6 +114,122 @@ def test_a_view_begins_with_what_a_compaction_made():
     assert BEGINS_WITH_SUMMARY in log.notes
     assert [step.at for step in log.calls] == [3]
     assert len(log.system or ()) == 2
+
+
+def at(second, role, content, **about):
+    return message(role, content, **about) | {"timestamp": f"2026-11-30T09:00:{second:02}.000001"}
+
+
+def timed(second, *args, **about):
+    return answer(*args, **about) | {"timestamp": f"2026-11-30T09:00:{second:02}.000001"}
+
+
+ASK = at(5, "user", "Write a checkpoint", metadata={"compaction_checkpoint_view": ""})
+MADE = at(7, "system", "Resumed:\n• View: compacted-001 (all kept)", ui_only=True)
+CUT = at(10, "system", "Compacted:\n• Messages: 7 → 7\n• View: compacted-002 (all kept)", ui_only=True)
+BEFORE = [
+    *HEAD,
+    at(1, "user", "Look"),
+    timed(2, call("c1"), 3),
+    at(3, "system", "a.txt", call_id="c1", **TOOL),
+    timed(4, call("c2", "cat a.txt"), 5),
+    at(4, "system", "long " * 50, call_id="c2", **TOOL),
+]
+INTRO = at(6, "system", "Previous conversation resumed from x:", metadata={"compaction_artifact": "intro"})
+SUMMARY = at(6, "assistant", "# Checkpoint")
+CONVERSATION = [
+    *BEFORE,
+    ASK,
+    timed(6, "# Checkpoint", 8, fresh=300),
+    MADE,
+    timed(8, call("c3"), 7, fresh=20),
+    at(9, "system", "b.txt", call_id="c3", **TOOL),
+    CUT,
+    timed(11, "Done", 10, fresh=2),
+]
+FIRST_VIEW = [*HEAD, INTRO, SUMMARY, *BEFORE[5:], MADE, *CONVERSATION[10:12]]
+SECOND_VIEW = [*FIRST_VIEW[:5], at(4, "system", "[pruned]", call_id="c2", **TOOL), *FIRST_VIEW[6:], *CONVERSATION[12:]]
+VIEWS = {"compacted-001": FIRST_VIEW, "compacted-002": SECOND_VIEW}
+
+
+def folder(conversation, views, name="run"):
+    files = {"conversation.jsonl": conversation} | {f"views/{view}.jsonl": views[view] for view in views}
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for place, messages in files.items():
+            archive.writestr(f"{name}/{place}" if name else place, lines(*messages))
+    return packed.getvalue()
+
+
+def requests_of(log):
+    ledger = Ledger.of(log)
+    views = [ledger.recorded_view(step) for step in range(len(log.calls))]
+    return [[shown(event) for event in materialise(view, log, epoch)] for view, epoch in views]
+
+
+def shown(event):
+    """Its only part: a text, a result, or the id of a call."""
+    [part] = event.parts
+    match part:
+        case ToolCallPart():
+            return part.id
+        case ToolResultPart():
+            return part.content
+    return part.text
+
+
+def test_views_beside_a_conversation_say_what_was_sent_from_each_compaction_on():
+    for name in ("run", ""):
+        recording = recordings.read(folder(CONVERSATION, VIEWS, name))
+        [log] = recording.sessions
+        assert (recording.format, log.notes, recording.notes.problems) == ("gptme", (), [])
+        assert requests_of(log) == [
+            ["Look"],
+            ["Look", "c1", "a.txt"],
+            [INTRO["content"], "# Checkpoint", "c2", "long " * 50],
+            [INTRO["content"], "# Checkpoint", "c2", "[pruned]", "c3", "b.txt"],
+        ]
+        first, second = log.compactions
+        assert [(item.at, item.kind, item.trigger, item.line) for item in log.compactions] == [
+            (5, "summary+tail", "auto", 10),
+            (7, "trim", "auto", 13),
+        ]
+        assert (first.summariser.prompt_tokens, second.summariser) == (390, None)
+        assert "Write a checkpoint" not in texts(log)
+        assert (recording.facts.compactions, recording.facts.model_calls) == (2, 5)
+        check_session(log)
+
+
+def test_a_conversation_without_its_views_has_the_question_for_a_checkpoint():
+    [log] = read(*CONVERSATION, strict=True).sessions
+    assert log.compactions == ()
+    assert "Write a checkpoint" in texts(log)
+    assert [(item.name, item.value) for item in log.settings] == [("view_from_event", 5)]
+    [note] = log.notes
+    assert note.endswith("is imported.")
+
+
+def test_a_checkpoint_that_left_no_view_is_a_part_of_the_conversation():
+    ends = [*BEFORE, ASK, timed(6, "# Checkpoint", 8), at(8, "user", "Go on"), timed(9, "Done", 10)]
+    [log] = recordings.read(folder(ends, VIEWS)).sessions
+    assert texts(log)[-4:] == ["Write a checkpoint", "# Checkpoint", "Go on", "Done"]
+    assert log.compactions == ()
+
+
+def test_a_damaged_view_stops_a_strict_reading_and_is_noted_by_a_lenient_one():
+    damaged = {**VIEWS, "compacted-001": [*FIRST_VIEW[:3], message("assistant", 7), *FIRST_VIEW[3:]]}
+    with pytest.raises(DamagedRecording, match=r"run/views/compacted-001.jsonl: content of a message"):
+        recordings.read(folder(CONVERSATION, damaged), strict=True)
+    recording = recordings.read(folder(CONVERSATION, damaged), strict=False)
+    [log] = recording.sessions
+    assert "compacted-001.jsonl" in recording.notes.problems[0].message
+    assert [item.kind for item in log.compactions] == ["trim"]
+
+
+def test_version_and_window_are_in_the_system_prompt():
+    window = message("system", "<budget:token_budget>128000</budget:token_budget>", hide=True)
+    log = session(message("system", "You are gptme v0.35.1, an assistant.", pinned=True), window, *TALK[2:])
+    assert (log.version, log.window.value) == ("0.35.1", 128_000)
 
 
 def test_a_damaged_message_stops_a_strict_reading_and_is_left_out_of_a_lenient_one():

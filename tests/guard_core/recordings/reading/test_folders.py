@@ -28,6 +28,12 @@ def test_events_and_state_of_openhands_are_one_conversation():
     assert session_folders(paths[1:]) == {}
 
 
+def test_a_conversation_of_gptme_is_one_with_the_views_that_compactions_left():
+    paths = ["g/conversation.jsonl", "g/views/compacted-001.jsonl"]
+    others = ["g/compaction.jsonl", "g/events.jsonl", "g/views/pre-compact-001.jsonl", "h/conversation.jsonl"]
+    assert session_folders([*paths, *others]) == {"g": paths}
+
+
 def test_a_file_alone_is_read_by_itself():
     assert session_folders(["s/context.jsonl", "t/wire.jsonl", "u/CURRENT"]) == {}
 

@@ -1,0 +1,1 @@
+"""gptme's conversations, and the views that its compactions leave beside them."""
