@@ -13,6 +13,7 @@ from guard_core.rules import (
     copilot_cli,
     crush,
     gemini_cli,
+    gptme,
     guarded,
     hermes,
     inspect_ai,
@@ -72,6 +73,7 @@ AGENTS: tuple[Agent, ...] = (
     swe_agent.AGENT,
     swe_agent.MINI_AGENT,
     aider.AGENT,
+    gptme.AGENT,
     anthropic.AGENT,
     openai.AGENT,
 )
