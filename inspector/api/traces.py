@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST
 
 from guard_core.errors import DamagedRecording
 from guard_core.recordings.formats.otlp.protobuf import logs_request_of, request_of
+from guard_core.recordings.reading.gzip_members import gunzip
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.strict_json import JsonProblem, decode
 from inspector.api.auth import RequestNotAllowed, project_of_caller
@@ -26,7 +27,7 @@ from inspector.project.trouble import trouble_of
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
 # Content codings, whose names are in any case, and of which one has two: RFC 9110, section 8.4.1.
-CODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+CODINGS = ("gzip", "x-gzip", "deflate")
 LIMITS = Limits()
 
 
@@ -87,16 +88,22 @@ def _inflated(data: bytes, encoding: str) -> bytes:
     if coding not in CODINGS:
         raise _SpansRefused(415, "The content encoding is gzip or deflate, or none.")
     most = settings.MAX_BATCH_BYTES
-    unpacking = zlib.decompressobj(CODINGS[coding])
     try:
-        plain = unpacking.decompress(data, most + 1)
+        plain, is_all, is_whole = (_undeflated if coding == "deflate" else gunzip)(data, most)
     except zlib.error as error:
         raise _SpansRefused(400, f"The body is not a {coding} stream.") from error
-    if len(plain) > most:
+    if not is_all:
         raise _SpansRefused(413, f"The body has more than {most:,} bytes when decompressed (setting MAX_BATCH_BYTES).")
-    if not unpacking.eof:
-        raise _SpansRefused(400, f"The {coding} stream of the body is incomplete.")
+    if not is_whole:
+        raise _SpansRefused(400, f"The {coding} stream of the body is incomplete, or more follows it.")
     return plain
+
+
+def _undeflated(data: bytes, most: int) -> tuple[bytes, bool, bool]:
+    """As `gunzip` does it. Raises zlib.error."""
+    unpacking = zlib.decompressobj()
+    plain = unpacking.decompress(data, most + 1)
+    return plain, len(plain) <= most, unpacking.eof and not unpacking.unused_data
 
 
 def _answer(request: HttpRequest, status: int, sentence: str) -> HttpResponse:

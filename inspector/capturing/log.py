@@ -18,13 +18,11 @@ from typing import Any
 
 from guard_core.recordings.formats.capture.lines import NAME, VERSION, Shortener
 from guard_core.recordings.reading.fields import JSON
-from guard_core.recordings.reading.file_bytes import GZIP_MAGIC
+from guard_core.recordings.reading.gzip_members import gunzip
 from guard_core.streaming.whole_lines import append
 from inspector.capturing.exchanges import MOST_BYTES, Body, Exchange
 
 MOST_WAITING = 256  # exchanges that wait to be written; more are not recorded, and the agent does not wait for the disk
-PIECE = 4_096  # bytes of a body that are unpacked at once; ours: a member of gzip may be one event of a stream
-_GZIP = zlib.MAX_WBITS | 16
 
 
 class Unreadable(Exception):
@@ -153,18 +151,7 @@ def _decoded(body: Body, what: str) -> bytes:
 
 
 def _gzip(data: bytes) -> tuple[bytes, bool]:
-    """A body is a series of members (RFC 1952, section 2.2), most often one. It is unpacked in pieces, for at the end
-    of each member the rest of a piece is copied."""
-    out, at, unpacker = bytearray(), 0, zlib.decompressobj(_GZIP)
-    while at < len(data) and len(out) <= MOST_BYTES:
-        piece = data[at : at + PIECE]
-        out += unpacker.decompress(piece, MOST_BYTES + 1 - len(out))
-        at += len(piece) - len(unpacker.unused_data)
-        if unpacker.eof:
-            if not data.startswith(GZIP_MAGIC, at):
-                break
-            unpacker = zlib.decompressobj(_GZIP)
-    return bytes(memoryview(out)[:MOST_BYTES]), len(out) <= MOST_BYTES
+    return gunzip(data, MOST_BYTES)[:2]
 
 
 def _deflate(data: bytes) -> tuple[bytes, bool]:

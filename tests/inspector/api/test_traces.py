@@ -140,6 +140,17 @@ def test_a_body_may_be_packed(client, coding, pack):
     assert post(client, b"not packed", **headers).status_code == 400
 
 
+def test_a_packed_body_may_have_several_members_and_nothing_else_behind_them(client):
+    body = json.dumps(exported(1, "Hello", "Hi.")).encode()
+    members = gzip.compress(body[:50]) + gzip.compress(body[50:])
+    headers = {"Content-Encoding": "gzip"}
+    assert post(client, members + b"more", **headers).status_code == 400
+    assert post(client, zlib.compress(body) + b"more", **{"Content-Encoding": "deflate"}).status_code == 400
+    assert not SpanBatch.unscoped.exists()
+    assert post(client, members, **headers).status_code == 200
+    assert SpanBatch.unscoped.count() == 1
+
+
 def test_another_coding_is_refused_with_those_that_are_read(client):
     answer = post(client, b"x", **{"Content-Encoding": "br"})
     assert (answer.status_code, "gzip or deflate" in answer.json()["error"]) == (415, True)
