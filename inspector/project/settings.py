@@ -107,7 +107,7 @@ FILE_UPLOAD_TEMP_DIR = str(INCOMING_DIR)
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_HANDLERS = ["inspector.ingest.uploads.HashedUploads"]
 DATA_UPLOAD_MAX_NUMBER_FILES = 2_000
-MAX_SOCKET_FRAME_BYTES = 262_144
+MAX_SOCKET_FRAME_BYTES = 2**20  # a batch of `guard_core.streaming.outbox`, which has at most 1,000,000 bytes, fits
 MIN_FREE_BYTES = env.whole("MIN_FREE_BYTES", 100 * 2**20, 0, 2**50)  # below it /healthz says that the disk is full
 
 INSTALLED_APPS = [

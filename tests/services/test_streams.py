@@ -278,6 +278,15 @@ def test_a_socket_takes_the_same_messages_and_a_broken_frame_is_answered(server:
 
 
 @pytest.mark.once
+def test_a_socket_takes_as_much_at_once_as_the_client_sends(server: Running) -> None:
+    header, event = lines_of(big_session(1, 1))[:2]
+    text = "x" * 2**19  # a result of a tool, say
+    event["events"]["parts"] = [{"type": "text", "text": text}]
+    with connect(f"{server.origin.replace('http', 'ws')}/ws/streams/long-line/", open_timeout=PATIENCE) as opened:
+        assert told(opened, {"first": 0, "lines": [header, event]})["acknowledged"] == 2
+
+
+@pytest.mark.once
 def test_a_page_of_another_server_opens_no_socket(server: Running) -> None:
     address = server.origin.replace("http", "ws") + "/ws/streams/evil/"
     for origin in ("https://evil.invalid", "http://127.0.0.1:3000", "null"):
