@@ -52,16 +52,15 @@ class Watched:
 
     paths: Sequence[Path]
     since: float  # seconds since the epoch; files that have not changed since are left alone
-    _sent: dict[Path, tuple[Version, ...]] = field(default_factory=dict)
+    _sent: dict[Path, tuple[Version, ...]] = field(default_factory=dict)  # or left alone, as old
 
     def changed(self) -> Iterator[Path]:
         """Files that have changed since they were last sent, in the order of their changes."""
-        present = [(version, path) for path in self._files() if (version := _version(path)) is not None]
-        for version, path in sorted(present, key=lambda item: (item[0].changed, item[1])):
-            known = self._sent.get(path)
-            if known is None and version.changed < self.since * 1e9:
-                continue
-            if known != versions_of(path) and version.size:
+        present = [(versions, path) for path in self._files() if (versions := versions_of(path))]
+        for versions, path in sorted(present, key=lambda item: (_last_change(item[0]), item[1])):
+            if path not in self._sent and _last_change(versions) < self.since * 1e9:
+                self._sent[path] = versions  # left alone until it is another one, even if a clock was set back
+            elif self._sent.get(path) != versions_of(path) and versions[0].size:
                 yield path
 
     def sent(self, path: Path, versions: tuple[Version, ...]) -> None:
@@ -146,6 +145,11 @@ def existing(paths: Iterable[str]) -> tuple[list[Path], list[str]]:
     """The paths that are there, and the names of those that are not."""
     places = [Path(name).expanduser() for name in paths]
     return [place for place in places if _is_there(place)], [str(place) for place in places if not _is_there(place)]
+
+
+def _last_change(versions: tuple[Version, ...]) -> int:
+    """When a file or what belongs to it was last written: a database in use may be in its log alone for hours."""
+    return max(version.changed for version in versions)
 
 
 def _is_there(place: Path) -> bool:

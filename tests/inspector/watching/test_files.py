@@ -49,6 +49,26 @@ def test_files_are_changed_until_the_version_that_was_sent_is_the_one_there(tmp_
     assert changed(watched) == ["old.jsonl"]
 
 
+def test_an_old_file_that_grows_is_sent_though_the_clock_was_set_back(tmp_path):
+    log = tmp_path / "a.jsonl"
+    log.write_text("{}\n")
+    os.utime(log, (1e9, 1e9))
+    watched = Watched([tmp_path], since=time.time() - 60)
+    assert changed(watched) == []
+    with log.open("a") as file:
+        file.write("{}\n")
+    os.utime(log, (1e9, 1e9))
+    assert changed(watched) == ["a.jsonl"]
+
+
+def test_an_old_database_whose_newest_rows_are_in_its_log_is_sent(tmp_path):
+    database = tmp_path / "a.db"
+    database.write_bytes(b"x")
+    os.utime(database, (1e9, 1e9))
+    (tmp_path / "a.db-wal").write_bytes(b"y")
+    assert changed(Watched([database], since=time.time() - 60)) == ["a.db"]
+
+
 def test_another_file_in_the_place_of_one_is_sent_even_of_the_same_size_and_time(tmp_path):
     log, other = tmp_path / "a.jsonl", tmp_path / "other"
     log.write_text("{}\n")
