@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -15,7 +14,7 @@ from django.db.utils import Error
 
 from inspector.data_folder.versions import is_outdated
 from inspector.project.trouble import LOCKED, trouble_of
-from inspector.storage.sqlite3.base import DatabaseWrapper
+from inspector.storage.writing import waiting_at_most
 
 WORKER_SILENT_SECONDS = 30  # a beat is due every 2 seconds, and may wait for a lock of the database (LOCK_SECONDS)
 STARTING_SECONDS = 30  # after this process began: its worker may not have come up yet
@@ -131,13 +130,8 @@ def _database_now() -> str:
 
 def _take_the_lock() -> None:
     """Begin to write, and leave it at that; other requests wait longer for another writer."""
-    database = cast(DatabaseWrapper, connection)
-    patience, database.patience = database.patience, WRITER_SECONDS
-    try:
-        with transaction.atomic():
-            pass
-    finally:
-        database.patience = patience
+    with waiting_at_most(WRITER_SECONDS), transaction.atomic():
+        pass
 
 
 def _read_only_postgres() -> bool:

@@ -1,7 +1,7 @@
 """Threads that write queue up, and none waits for ever."""
 
 from contextlib import nullcontext
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 
 import pytest
 from django.db import OperationalError, connection
@@ -69,6 +69,15 @@ def test_who_waits_too_long_is_told_that_the_database_is_busy(writing, settings)
     with expected as error, in_turn():
         pass
     assert (trouble_of(error.value) if error else None) is (LOCKED if waits() else None)
+
+
+@pytest.mark.skipif(not waits(), reason="PostgreSQL has many writers")
+def test_what_was_waited_for_the_turn_is_not_waited_for_the_lock_again(writing, settings):
+    settings.LOCK_SECONDS, usual = 10, connection.patience
+    Timer(1.0, writing.set).start()
+    with in_turn():
+        assert 0 < connection.patience <= 9
+    assert connection.patience == usual
 
 
 def test_a_transaction_within_another_does_not_wait_for_itself():
