@@ -44,8 +44,8 @@ PATIENCE = 5.0  # seconds that `close` waits for the last acknowledgement
 ENDING = ".stream.jsonl"  # of a file in the spool
 REFUSED = ".refused"  # what its name ends with once a server has refused it for good
 AGAIN = (408, 429, 500, 502, 503, 504, 507)  # HTTP status after which the same may be taken later
-CONFLICT, OK, TOO_LARGE = 409, 200, 413
-FOR_GOOD = (400, CONFLICT, 410, TOO_LARGE)  # after which the same lines are not taken later either, by whatever key
+BAD, CONFLICT, OK, TOO_LARGE = 400, 409, 200, 413
+FOR_GOOD = (BAD, CONFLICT, 410, TOO_LARGE)  # after which the same lines are not taken later either, by whatever key
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 
 
@@ -317,7 +317,14 @@ def _sent(server: _StreamServer, name: str, first: int, lines: tuple[bytes, ...]
     if status == CONFLICT and "index" not in answer and isinstance(answer.get("expected"), int):
         return {"expected": answer["expected"]}
     reason = f"{status}: {answer.get('error', 'no reason given')}"
-    raise (_NotReached if status in AGAIN else _StreamRefused if status in FOR_GOOD else _GaveUp)(reason)
+    is_for_good = status in FOR_GOOD and not (status == BAD and _refuses_all(server, name))
+    raise (_NotReached if status in AGAIN else _StreamRefused if is_for_good else _GaveUp)(reason)
+
+
+def _refuses_all(server: _StreamServer, name: str) -> bool:
+    """Is a batch without lines a bad request, too: the server is not known by this address (its ALLOWED_HOSTS), and may
+    be tomorrow. Raises _NotReached."""
+    return server.post(name, b'{"first":0,"lines":[],"ended":false}')[0] == BAD
 
 
 @contextmanager

@@ -111,6 +111,7 @@ class Inspector(ThreadingHTTPServer):
         self.held, self.released = "", threading.Event()
         self.refusals: dict[str, tuple[int, str]] = {}  # by stream: what it is answered with
         self.asked: list[str] = []
+        self.refuses_lines_alone = False
 
     @property
     def origin(self) -> str:
@@ -126,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append(name)
         if name == self.server.held:
             self.server.released.wait(60)
-        if name in self.server.refusals:
+        if name in self.server.refusals and (message["lines"] or not self.server.refuses_lines_alone):
             status, words = self.server.refusals[name]
             self._answer(status, {"error": words})
             return
@@ -199,7 +200,7 @@ def test_a_second_stream_of_a_name_leaves_the_lines_of_the_first(inspector, tmp_
     assert (tmp_path / "a.stream.jsonl").read_bytes() == b'{"first":1}\n'
 
 
-@pytest.mark.parametrize("status", [400, 409, 410, 413])
+@pytest.mark.parametrize("status", [409, 410, 413])
 def test_what_a_server_will_never_take_is_set_aside_and_no_server_is_asked_again(status, inspector, tmp_path, caplog):
     (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n')
     (tmp_path / "old.stream.jsonl.refused").write_bytes(b"of a run before\n")
@@ -215,6 +216,26 @@ def test_what_a_server_will_never_take_is_set_aside_and_no_server_is_asked_again
         f"stream old of an earlier run is not sent any more: {status}: The session of this stream was deleted; "
         f"it is in {tmp_path / 'old.stream.jsonl.refused-2'}"
     ]
+
+
+def test_lines_that_make_no_sense_are_set_aside(inspector, tmp_path):
+    (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n')
+    inspector.refusals["old"], inspector.refuses_lines_alone = (400, "Line 0 of the batch: no event."), True
+    run(inspector, tmp_path, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.stream.jsonl.refused"]
+
+
+def test_lines_stay_in_the_spool_where_a_server_is_not_known_by_its_address(inspector, tmp_path):
+    """It answers 400 to whatever is sent, until its ALLOWED_HOSTS are mended."""
+    inspector.refusals["mine"] = 400, "The address contains a value that is not allowed."
+    client = Client(inspector.origin, "mine", spool=tmp_path)
+    client.write(b'{"a":1}\n')
+    until(lambda: client.trouble.startswith("400: The address"))
+    client.close(0.01)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.stream.jsonl"]
+    del inspector.refusals["mine"]
+    run(inspector, tmp_path, "later")
+    assert inspector.lines["mine"] == [{"a": 1}]
 
 
 def test_a_line_that_is_too_large_is_not_sent_again_and_again(tmp_path):
