@@ -59,10 +59,10 @@ function begin(box) {
   const notified = new Set();
   let missed = 0; // questions in a row that found no server
   let before = ""; // the words that AWAY replaces
-  let looked = Date.now(); // when it last began to ask or to show, or came
-  let left = 0; // when something last lost the focus: a click that did it is to arrive
+  let looked = performance.now(); // by a clock that nobody sets: when it last began to ask or to show, or came
+  let left = -Infinity; // when something last lost the focus: a click that did it is to arrive
   let heard = 0; // steps, from the socket
-  let asked = 0; // when it last asked
+  let asked = -Infinity; // when it last asked
   let isLooking = false;
   let isToLook = false; // something came while it looked
   let isLeaving = false; // another page is on its way
@@ -139,7 +139,7 @@ function begin(box) {
     const number = known.toLocaleString("en");
     announceNowAndThen(box.dataset.last ? `step ${number}` : `${number} steps`);
   };
-  const mayFollow = () => following() && isAtEnd() && Date.now() > left + PAUSE && !isInUse(box);
+  const mayFollow = () => following() && isAtEnd() && performance.now() > left + PAUSE && !isInUse(box);
   const mayGo = () => mayFollow() && !hasToStay();
 
   const listen = () => {
@@ -148,7 +148,7 @@ function begin(box) {
     socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
     socket.addEventListener("message", ({ data }) => {
       heard = JSON.parse(data).steps;
-      if (heard > said && !(hasToStay() && mayFollow())) plan(Math.max(0, looked + (following() ? pace : PAUSE) - Date.now()));
+      if (heard > said && !(hasToStay() && mayFollow())) plan(Math.max(0, looked + (following() ? pace : PAUSE) - performance.now()));
     });
     socket.addEventListener("close", () => (socket = null));
   };
@@ -189,7 +189,7 @@ function begin(box) {
     isToLook = isLooking;
     if (isLooking || isLeaving || (document.hidden && !wanted())) return;
     isLooking = true;
-    looked = Date.now();
+    looked = performance.now();
     try {
       const isShown = heard > known && mayGo();
       if (isShown) {
@@ -197,18 +197,18 @@ function begin(box) {
         quiet = 0;
         await take(said);
       }
-      if (!isLeaving && (!isShown || Date.now() > asked + SOON)) await ask(); // for alerts, once the step is shown
+      if (!isLeaving && (!isShown || performance.now() > asked + SOON)) await ask(); // for alerts, once the step is shown
     } catch {
       quiet += 1; // an answer that is none of a session, such as that of a login; a page that came into use
     } finally {
       isLooking = false;
     }
     if (hasToStay() && Math.max(said, heard) > known && mayFollow()) plan(STAY - performance.now());
-    else plan(isToLook ? Math.max(0, looked + pace - Date.now()) : quiet < PATIENCE ? SOON : LATE);
+    else plan(isToLook ? Math.max(0, looked + pace - performance.now()) : quiet < PATIENCE ? SOON : LATE);
     isToLook = false;
   };
   const ask = async () => {
-    asked = Date.now();
+    asked = performance.now();
     const signal = AbortSignal.timeout(UNANSWERED);
     const question = fetch(`${box.dataset.growth}?known=${first}`, { headers: { Accept: "application/json" }, signal });
     const answer = await question.catch(() => null);
@@ -246,7 +246,7 @@ function begin(box) {
   };
   for (const name of ["step:shown", "htmx:historyRestore"]) document.addEventListener(name, mark);
   const goOn = () => {
-    left = Date.now();
+    left = performance.now();
     if (said === known || !following()) return;
     plan(SOON);
   };

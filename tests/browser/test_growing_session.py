@@ -143,6 +143,22 @@ def test_a_followed_page_shows_new_steps_in_place(page, served):
     assert page.evaluate("isSame")
 
 
+def test_a_followed_page_goes_on_where_the_clock_is_set_back(page, served):
+    def grow(turns: int) -> str:
+        return served.upload("clock.jsonl", grown(turns, "clock")).headers["location"]
+
+    page.add_init_script("window.back = 0; const now = Date.now; Date.now = () => now() - back")
+    path = followed(served, grow(3))
+    page.goto(path)
+    page.evaluate("sessionStorage['follow-session'] = document.querySelector('[data-growth]').dataset.growth")
+    with page.expect_websocket():
+        page.goto(f"{path}steps?at=3")
+    page.evaluate("back = 3_600_000")
+    for turns in (4, 5):
+        grow(turns)
+        page.wait_for_url(re.compile(f"at={turns}"))
+
+
 def test_a_followed_page_whose_replay_is_under_way_is_loaded_anew(page, served):
     path = followed(served, served.upload("slow.jsonl", grown(3, "slow")).headers["location"])
     page.goto(f"{path}steps?at=3")
