@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.services.server import Running, running, transcript
+from tests.big_sessions import big_session
+from tests.inspector.streamed import lines_of
+from tests.services.server import Answer, Running, running, transcript
 from tests.waiting import until
 
 pytestmark = pytest.mark.once
@@ -94,6 +97,35 @@ def test_a_small_upload_to_a_full_disk_is_answered_in_words_and_works_when_there
     assert not left(small)
 
 
+def streamed(server: Running, name: str) -> tuple[Answer, Answer]:
+    """A batch of a running agent and the span of another one, of texts that no page of the database has room for."""
+    header, event = lines_of(big_session(1, 1))[:2]
+    text = random.Random(name).randbytes(2**18).hex()
+    event["events"]["parts"] = [{"type": "text", "text": text}]
+    batch = {"first": 0, "lines": [header, event]}
+    call = {"key": "gen_ai.input.messages", "value": {"stringValue": text}}
+    span = {"traceId": "0a" * 16, "spanId": "0b" * 8, "name": name, "attributes": [call]}
+    spans = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": [span]}]}]}
+    headers = {"Content-Type": "application/json"}
+    return (
+        server.request("POST", f"/api/v1/sessions/{name}/events", json.dumps(batch), headers),
+        server.request("POST", "/v1/traces", json.dumps(spans), headers),
+    )
+
+
+def test_agents_are_answered_in_words_by_a_full_disk_and_lose_nothing(small: Running, disk: Path) -> None:
+    with filled(disk):
+        batch, spans = streamed(small, "on-a-full-disk")
+    assert (batch.status, spans.status, spans.headers["retry-after"]) == (
+        507,
+        503,
+        "5",
+    )  # exporters try again after 503
+    assert all("disk is full" in json.loads(answer.body)["error"] for answer in (batch, spans))
+    batch, spans = streamed(small, "on-a-full-disk")
+    assert (spans.status, json.loads(batch.body)["stored"], json.loads(batch.body)["repeated"]) == (200, 2, 0)
+
+
 def test_a_health_check_names_a_full_disk(small: Running, disk: Path) -> None:
     with filled(disk):
         answer = small.get("/healthz")
@@ -159,6 +191,15 @@ def test_an_upload_while_the_database_is_locked_is_answered_in_words_and_leaves_
         assert "Nothing was changed" in json.loads(answer.body)["error"]
         assert not left(impatient)
     until(lambda: impatient.send("locked.json", content).status == 201)  # the worker may be the first to write
+
+
+def test_agents_are_answered_in_words_while_the_database_is_locked_and_lose_nothing(impatient: Running) -> None:
+    with locked(impatient):
+        batch, spans = streamed(impatient, "while-it-is-locked")
+    assert (batch.status, spans.status, spans.headers["retry-after"]) == (503, 503, "5")
+    assert all("Another program holds the database" in json.loads(answer.body)["error"] for answer in (batch, spans))
+    batch, spans = streamed(impatient, "while-it-is-locked")
+    assert (spans.status, json.loads(batch.body)["stored"], json.loads(batch.body)["repeated"]) == (200, 2, 0)
 
 
 def test_a_health_check_names_a_locked_database(impatient: Running) -> None:
