@@ -256,6 +256,23 @@ def test_a_line_that_is_too_large_is_not_sent_again_and_again(tmp_path):
         client.close(0.01)
 
 
+def test_an_answer_that_is_a_page_of_something_else_is_said_with_where_it_leads(tmp_path):
+    page = b"<h1>Moved</h1>"
+    head = b"HTTP/1.1 301 Moved\r\nLocation: https://inspector.example/\r\nContent-Length: %d\r\n\r\n" % len(page)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", "mine", spool=tmp_path)
+        client.write(b'{"a":1}\n')
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(10_000)
+            connection.sendall(head + page)
+            until(lambda: client.trouble)
+    words = "not sent now: the server answered with status 301 and no JSON (redirected to https://inspector.example/)"
+    assert client.trouble == words
+    client.close(0.01)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.stream.jsonl"]
+
+
 def test_a_stream_of_which_the_server_has_more_is_set_aside(inspector, tmp_path):
     (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n{"cut')
     inspector.lines["old"] = [{"old": 0}, {"old": 1}]
