@@ -14,10 +14,12 @@ function stepUrl(step) {
   return url.pathname + url.search;
 }
 
-// Whether a step that is asked for is shown then; where it is not, htmx-errors.js says why.
-async function ask(step) {
+// Whether a step that is asked for is shown then; where it is not, htmx-errors.js says why. `key`: the one that asks for it.
+async function ask(step, key = "") {
   const how = { source: panes, target: "#step", swap: "outerHTML show:none" };
-  await htmx.ajax("GET", stepUrl(step), how).catch(() => {});
+  const answer = htmx.ajax("GET", stepUrl(step), how);
+  lastKey = key;
+  await answer.catch(() => {});
   return Number(document.getElementById("step").dataset.at) === step;
 }
 
@@ -126,31 +128,51 @@ function takeAlong(step) {
   }
 }
 
-// ---- keys that are pressed while a step is on its way: the last of them is pressed again once it is shown, because the
-// link that it clicked is gone by then, and its answer would be lost
+// ---- keys that are pressed while a step is on its way: they count from that step, once it is shown. The link that such a key
+// clicks is gone by then, and its answer would be lost.
+const MOVES = { // by key, the step behind one; several of these keys are one request
+  j: (at, count) => Math.min(count, at + 1),
+  k: (at) => Math.max(1, at - 1),
+  Home: () => 1,
+  End: (at, count) => count,
+};
 let onItsWay = false;
-let pressed = null;
+let waiting = []; // keys, in their order
 
 const isStep = (event) => event.detail.target?.id === "step";
 
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (!isStep(event)) return;
-  if (onItsWay) {
-    pressed = event.target.dataset?.key?.split(" ")[0] ?? null;
-    if (pressed) event.preventDefault();
-  }
-  onItsWay = true;
+  if (isStep(event)) onItsWay = true;
 });
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (isStep(event)) arrived();
+  if (!isStep(event)) return;
+  if (!event.detail.successful) waiting = [];
+  arrived();
 });
 
 function arrived() {
   onItsWay = false;
-  const key = pressed;
-  pressed = null;
-  if (key) linkOf(key)?.click();
+  const { dataset } = document.getElementById("step");
+  const at = Number(dataset.at);
+  let step = at;
+  let moved = 0;
+  for (; waiting[moved] in MOVES; moved += 1) step = MOVES[waiting[moved]](step, Number(dataset.count));
+  const keys = waiting.splice(0, moved);
+  if (moved > 1 && step !== at) goTo(step, keys.at(-1));
+  else press(moved === 1 ? keys[0] : waiting.shift());
+}
+
+// Pressed as if it had not waited; where it leads nowhere, the next one is.
+function press(key) {
+  const link = key && linkOf(key);
+  if (link) link.click();
+  else if (key && waiting.length) arrived();
+}
+
+// A step that no link leads to, as the end of several keys or from the strip.
+async function goTo(step, key) {
+  if (await ask(step, key)) history.pushState({ htmx: true }, "", stepUrl(step));
 }
 
 const linkOf = (key) => document.querySelector(`#step [data-key~="${CSS.escape(key)}"][href]`);
@@ -179,8 +201,14 @@ async function fragment(path) {
 document.addEventListener("htmx:confirm", (event) => {
   if (!isStep(event)) return;
   const { path, elt, issueRequest } = event.detail;
-  lastKey = elt.dataset.key?.split(" ")[0] ?? "";
-  if (onItsWay || fetched?.path !== path || fetched.until < performance.now()) return;
+  const key = elt.dataset.key?.split(" ")[0] ?? "";
+  if (onItsWay && key) {
+    waiting.push(key);
+    event.preventDefault();
+    return;
+  }
+  lastKey = key;
+  if (onItsWay || elt === panes || fetched?.path !== path || fetched.until < performance.now()) return;
   event.preventDefault();
   onItsWay = true;
   showAhead(fetched, () => {
@@ -246,13 +274,12 @@ if (pane) {
     takeAlong(step);
     show(step, { focus: document.activeElement?.closest?.("#steps") != null });
     document.dispatchEvent(new CustomEvent("step:shown", { detail: { step } }));
-    if (!isFollowed) fetchAhead();
+    if (!isFollowed && !waiting.length) fetchAhead();
     isFollowed = false;
   });
 
   document.addEventListener("step:choose", (event) => {
     event.preventDefault();
-    const { step } = event.detail;
-    ask(step).then((isShown) => isShown && history.pushState({ htmx: true }, "", stepUrl(step)));
+    goTo(event.detail.step);
   });
 }

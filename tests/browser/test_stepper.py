@@ -74,6 +74,35 @@ def test_the_same_key_again_shows_what_was_fetched_ahead_and_else_asks(stepper):
     stepper.wait_for_selector('#step[data-at="23"]')
 
 
+def test_keys_that_come_faster_than_steps_are_all_counted_with_few_requests(stepper):
+    asked = []
+    stepper.on("request", lambda request: asked.append(request.url[-6:]) if "steps?at=" in request.url else None)
+    protocol = stepper.context.new_cdp_session(stepper)
+    protocol.send("Network.enable")
+    slow = {"offline": False, "latency": 400, "downloadThroughput": -1, "uploadThroughput": -1}
+    protocol.send("Network.emulateNetworkConditions", slow)
+    for key in "j" * 10:
+        stepper.keyboard.press(key)
+    stepper.wait_for_selector('#step[data-at="31"]')
+    assert stepper.url.endswith("at=31")
+    assert asked[:2] == ["?at=22", "?at=31"], "the first, and all others together"
+    for key in ("k", "Home", "j", "j", "]", "k"):  # a compaction is looked for from the step that is shown then
+        stepper.keyboard.press(key)
+    stepper.wait_for_selector('#step[data-at="37"]')
+    stepper.go_back()
+    stepper.wait_for_selector('#step[data-at="38"]')
+    protocol.send("Network.emulateNetworkConditions", {**slow, "latency": 0})
+
+
+def test_playing_goes_on_from_a_step_that_a_key_showed(stepper):
+    with stepper.expect_response(re.compile("at=23")) as ahead:
+        press(stepper, "j", 22)
+    ahead.value.finished()
+    stepper.keyboard.press("Space")
+    stepper.wait_for_selector('#step[data-at="24"]')
+    stepper.keyboard.press("Space")
+
+
 def test_back_returns_to_the_step_before(stepper):
     press(stepper, "j", 22)
     stepper.go_back()
