@@ -97,9 +97,20 @@ document.addEventListener("htmx:beforeSend", (event) => {
   });
 });
 
+// What found no server is asked for again once one answers, which growth.js finds out.
+const AWAY = [0, 502, 503, 504]; // statuses of a request without an answer, and of a proxy whose server is away
+let isUnanswered = false;
+
 document.addEventListener("htmx:afterRequest", (event) => {
-  const failed = event.target === settings() && !event.detail.successful;
+  const isOfForm = event.target === settings();
+  const failed = isOfForm && !event.detail.successful;
   if (failed || event.detail.target.id === "overview") asked = null;
+  if (isOfForm) isUnanswered = failed && AWAY.includes(event.detail.xhr.status);
+});
+
+document.addEventListener("server:answers", () => {
+  if (isUnanswered) htmx.trigger(settings(), "submit");
+  isUnanswered = false;
 });
 
 // A table that was closed leaves the focus where it was opened.

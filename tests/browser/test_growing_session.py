@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 from guard_core.recordings.formats import native
-from tests.browser.conftest import followed, wait
+from tests.browser.conftest import drawn, followed, wait
 from tests.browser.looks import check_looks
 from tests.builders import model, session, user
 
@@ -279,4 +279,18 @@ def test_the_page_says_when_a_server_that_could_not_be_reached_answers_again(pag
     assert notice.get_by_role("button").bounding_box()["height"] < 30, "its word is in one line"
     page.unroute("**/*")
     notice.get_by_text("The server answers again.").wait_for()
+    page.seen.console.clear()
+
+
+def test_changed_settings_that_found_no_server_are_replayed_once_it_answers(page, sessions):
+    page.goto(sessions("timing-gap"))
+    drawn(page)
+    page.route("**/*", lambda route: route.abort("connectionrefused"))
+    page.fill("#set-window", "90000")
+    page.locator("#errors").get_by_text("The server cannot be reached.").wait_for()
+    page.unroute("**/*")
+    page.wait_for_url(re.compile(r"\?window=90000$"))
+    drawn(page)
+    assert page.inner_text("#comparison-title + span").endswith("window 90,000")
+    assert page.inner_text("#errors") == ""
     page.seen.console.clear()
