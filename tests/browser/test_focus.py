@@ -59,3 +59,20 @@ def test_the_end_of_a_zoom_leaves_it_in_the_strip(page, sessions):
     page.goto(sessions("long-coding") + "steps?at=21&zoom=11-82")
     enter(page, page.locator(".strip-zoom [data-key=S]"), ".strip-zoom [data-key=S][aria-disabled]")
     wait(page, "document.activeElement.closest('.strip-zoom') !== null")
+
+
+def test_after_a_form_that_loads_a_page_it_is_at_what_became_of_it(page):
+    page.goto("/watching/")
+    page.get_by_label("Another folder or file").fill("/nowhere")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#path[aria-invalid=true]:focus")
+    page.seen.console.clear()  # the browser notes the status itself
+    page.goto("/webhooks/")
+    assert page.evaluate("document.activeElement === document.body"), "a link begins at the top"
+    page.get_by_label("Address that messages are posted to").fill("https://hooks.example/focus")
+    page.get_by_role("button", name="Add").click()
+    page.wait_for_selector("#secret:focus")
+    page.get_by_role("button", name="Remove https://hooks.example/focus").click()
+    page.wait_for_selector("h1:focus")
+    page.reload()
+    assert page.evaluate("document.activeElement === document.body")
