@@ -74,10 +74,9 @@ def window_size(text: str) -> int:
 
 
 def make_policy(args: argparse.Namespace, facts: Facts | None = None) -> Policy:
-    """The policy that the arguments name. Settings that a recording gives are used unless others are typed."""
-    kind = policy_kind(args.policy)
-    own = {} if facts is None else facts.played(kind, args.profile or "")
-    return get_policy(args.policy, **{**own, **policy_settings(args)})
+    """The policy that the arguments name. What a recording gives is used unless something else is typed."""
+    given = policy_settings(args)
+    return get_policy(args.policy, **(given if facts is None else facts.made_with(policy_kind(args.policy), given)))
 
 
 def policy_settings(args: argparse.Namespace) -> dict[str, Any]:

@@ -58,12 +58,11 @@ def base_of(facts: Facts) -> StartingSettings:
     window, rule = facts.window.value, facts.explanation.rule
     if facts.is_contextguards:
         kind = POLICIES[DEFAULT_POLICY]
-        return StartingSettings(kind, facts.played(kind), window, kind.title)
+        return StartingSettings(kind, facts.made_with(kind), window, kind.title)
     if rule is None or rule.policy not in POLICIES:
         return StartingSettings(None, {}, window, "the recording's own rule")
     kind = POLICIES[rule.policy]
-    profile = {"profile": rule.profile} if rule.profile in kind.profile_names else {}
-    return StartingSettings(kind, {**profile, **facts.played(kind, profile.get("profile", ""))}, window, kind.title)
+    return StartingSettings(kind, facts.made_with(kind), window, kind.title)
 
 
 def ways(base: StartingSettings, tier: str) -> list[Way]:

@@ -165,7 +165,7 @@ def _cells(session: Session, axes: dict[str, tuple[Any, ...]], args: argparse.Na
         settings=cli.policy_settings(args),
         usage=facts.usage,
         summarizer=get_summarizer(args.summary, facts.ledger),
-        own=facts.played,
+        made_with=facts.made_with,
         priced=Priced.of(facts, stated_in(session.events, facts.ledger)) if by.priced else None,
         limits=facts.limits,
     )

@@ -34,7 +34,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.rules import Explanation, explain
-from guard_core.rules.played import played
+from guard_core.rules.played import played, played_profile
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
@@ -186,11 +186,14 @@ class Facts:
         window = self.judged.sourced if self.judged.source is Provenance.USER else None
         return explain(self.session, self.ledger, window=window, typed=self.settings)
 
-    def played(self, kind: PolicyKind, profile: str = "") -> dict[str, Any]:
-        """The settings with which a replay of a policy plays this recording: what the recording settles, and for the
-        policy of its own agent those of the agent's rule. `profile`: the one that is replayed, "" for the default."""
-        chosen = profile or kind.default_profile
-        return {**kind.recorded(self.session), **played(kind, self.explanation.rule, chosen)}
+    def made_with(self, kind: PolicyKind, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What a policy is made with so that its replay plays this recording: what the recording settles, for the
+        policy of its own agent the profile and the settings of the agent's rule, and over them the settings that are
+        `given`, the profile among them."""
+        rule, changes = self.explanation.rule, dict(given or {})
+        profile = str(changes.pop("profile", "") or played_profile(kind, rule))
+        named = {"profile": profile} if profile else {}
+        return {**named, **kind.recorded(self.session), **played(kind, rule, profile), **changes}
 
     @cached_property
     def own_rule(self) -> Trace | None:

@@ -45,12 +45,10 @@ class Under(msgspec.Struct, frozen=True):
         self.make(None)
 
     def make(self, facts: Facts | None) -> Any:
-        """The policy for a session, with the settings that its recording gives."""
+        """The policy for a session, with what its recording gives."""
         kind = policy_kind(self.policy)
-        given = {kind.setting(name).name: value for name, value in self.settings.items() if name != "profile"}
-        profile = self.settings.get("profile")
-        own = {} if facts is None else facts.played(kind, str(profile or ""))
-        return kind.make(None if profile is None else str(profile), **{**own, **given})
+        given = {name if name == "profile" else kind.setting(name).name: value for name, value in self.settings.items()}
+        return kind.make(**(given if facts is None else facts.made_with(kind, given)))
 
 
 class JudgedReplay(NamedTuple):

@@ -22,6 +22,7 @@ from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import POLICIES, PolicyKind
 from guard_core.replay import replay
 from guard_core.rules import OwnRule
+from guard_core.rules.played import played_profile
 from guard_core.summaries.base import Summarizer
 from guard_core.trace import Trace
 
@@ -66,14 +67,8 @@ def candidates(*, all_profiles: bool = False, rule: OwnRule | None = None) -> tu
     return tuple(
         Candidate(kind, profile)
         for kind in POLICIES.values()
-        for profile in ((kind.profile_names or ("",)) if all_profiles else (_profile(kind, rule),))
+        for profile in ((kind.profile_names or ("",)) if all_profiles else (played_profile(kind, rule),))
     )
-
-
-def _profile(kind: PolicyKind, rule: OwnRule | None) -> str:
-    """The profile in which a policy is compared if only one is: that of `rule` if it is the rule's own policy."""
-    is_own = rule is not None and rule.policy == kind.name and rule.profile in kind.profile_names
-    return rule.profile if rule is not None and is_own else kind.default_profile
 
 
 def compared(
@@ -204,7 +199,7 @@ def _row(
 ) -> Compared:
     """The row of one policy; the arguments are those of `compared`."""
     try:
-        policy = item.kind.make(item.profile or None, **facts.played(item.kind, item.profile))
+        policy = item.kind.make(**facts.made_with(item.kind, {"profile": item.profile}))
         with without_collections():
             trace = replay(
                 facts.ledger,

@@ -131,9 +131,7 @@ def _trace(facts: Facts, options: ReportOptions) -> Trace | None:
     if not options.policy:
         return None
     kind = policy_kind(options.policy)
-    profile = options.settings.get("profile")
-    given = {name: value for name, value in options.settings.items() if name != "profile"}
-    policy = kind.make(None if profile is None else str(profile), **{**facts.played(kind, str(profile or "")), **given})
+    policy = kind.make(**facts.made_with(kind, options.settings))
     summarizer = get_summarizer(options.summary, facts.ledger)
     return replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summarizer)
 

@@ -16,6 +16,13 @@ STATED = (Provenance.USER, Provenance.RECORDER)  # typed in, or in the file; all
 PLAYED = {policy: names for agent in AGENTS for policy, names in agent.plays.items()}
 
 
+def played_profile(kind: PolicyKind, rule: OwnRule | None) -> str:
+    """The profile in which a replay of a policy plays a recording's own rule: that of the agent's version, where it is
+    the rule of this policy, else the policy's default."""
+    is_own = rule is not None and rule.policy == kind.name and rule.profile in kind.profile_names
+    return rule.profile if rule is not None and is_own else kind.default_profile
+
+
 def played(kind: PolicyKind, rule: OwnRule | None, profile: str) -> dict[str, Value]:
     """The settings with which a replay of a policy in one of its profiles plays a recording's own rule; none where it
     is the rule of another policy, or has no threshold.

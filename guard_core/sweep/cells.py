@@ -29,14 +29,15 @@ from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
 from guard_core.windows.request_limits import RequestLimits
 
-Own = Callable[[PolicyKind, str], Mapping[str, Any]]  # what a recording gives to a policy in one of its profiles
+# What a policy is made with in one session, under the settings of a point.
+MadeWith = Callable[[PolicyKind, Mapping[str, Any]], Mapping[str, Any]]
 LOSSES = ("requests_dropped", "rules_gone", "read_again")  # of figures: -1 where they were not asked for
 LANES_AT_ONCE = 128  # settings between two reports of progress
 
 
-def nothing_own(kind: PolicyKind, profile: str) -> Mapping[str, Any]:
-    """What a recording gives that is not the policy's own."""
-    return {}
+def only_given(kind: PolicyKind, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings of a point alone: no recording gives any."""
+    return given
 
 
 class Priced(NamedTuple):
@@ -154,22 +155,21 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     settings: Mapping[str, Any] | None = None,
     usage: Usage | None = None,
     summarizer: SizeModel | None = None,
-    own: Own = nothing_own,
+    made_with: MadeWith = only_given,
     priced: Priced | None = None,
     limits: Callable[[int], RequestLimits] = RequestLimits,
     each: Callable[[int], object] = lambda done: None,
 ) -> list[GridCell]:
     """The cells of one session at some points of a grid (guard_core.sweep.axes), to be judged with those of others.
 
-    `settings` hold for every cell; those that `own` gives to a policy and its profile (`Facts.played`) come before
-    them. `priced`: what cost and losses are computed from. `limits` says of a window in tokens how large
-    requests may be without an overflow (`Facts.limits`; without it, as large as the window). `each` is called with the
-    number of cells that are done, often; what it raises ends the work. Raises SettingError or UnknownName where a value
-    is not allowed.
+    `settings` hold for every cell; `made_with` (`Facts.made_with`) adds what the recording gives to a policy. `priced`:
+    what cost and losses are computed from. `limits` says of a window in tokens how large requests may be without an
+    overflow (`Facts.limits`; without it, as large as the window). `each` is called with the number of cells that are
+    done, often; what it raises ends the work. Raises SettingError or UnknownName where a value is not allowed.
     """
     summarizer = summarizer or RecordedSummaries.of(ledger)
     windows = [int(point.get("window", window)) for point in points]
-    policies = [policy_at(point, policy, settings or {}, own) for point in points]
+    policies = [policy_at(point, policy, settings or {}, made_with) for point in points]
     figures: list[Figures | None] = [None] * len(points)
     if priced is None and (usage is not None or ledger.usage_ratio is not None):
         _run_lanes(ledger, policies, windows, usage, summarizer, figures, limits, each)
@@ -192,12 +192,13 @@ def session_cells(  # noqa: PLR0913 - named, and most of them optional
     ]
 
 
-def policy_at(point: Mapping[str, Any], policy: str, settings: Mapping[str, Any], own: Own = nothing_own) -> Policy:
+def policy_at(
+    point: Mapping[str, Any], policy: str, settings: Mapping[str, Any], made_with: MadeWith = only_given
+) -> Policy:
     """The policy of one point of a grid. Raises SettingError or UnknownName."""
     name = str(point.get("policy", policy))
     changes = {name: value for name, value in point.items() if name not in ("window", "policy")}
-    chosen = {**settings, **changes}
-    return get_policy(name, **{**own(policy_kind(name), str(chosen.get("profile") or "")), **chosen})
+    return get_policy(name, **made_with(policy_kind(name), {**settings, **changes}))
 
 
 def _run_lanes(

@@ -28,6 +28,7 @@ from inspector.pages.comparison import presenter as comparison
 from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, PROFILES, SUMMARIES, no_longer_taken, parse_choice
 from inspector.replays.comparing import comparison_of
+from inspector.replays.own_policy import own_policy
 
 router = Router()
 CONTRADICTION = {409: schemas.Problem}  # a setting that the policy does not have or use
@@ -64,7 +65,8 @@ def replays(request: HttpRequest, session_id: UUID, window: Window = None) -> di
 )
 def replay(request: HttpRequest, session_id: UUID, settings: Query[ReplaySettings]) -> dict[str, Any]:
     """What a policy makes of the session. Settings of the policy are further parameters, by their names in addresses of
-    pages. What is left out is the default."""
+    pages. What is left out is the default: the policy of the session's own agent in the profile of its version, and
+    ContextGuard where that is not known."""
     done = _analysed(request, session_id)
     trace = done.replayed
     windows = done.facts.replay(trace).call_windows
@@ -142,9 +144,10 @@ def _analysed(request: HttpRequest, session_id: UUID) -> Analysis:
     given = {name: value for name, value in request.GET.dict().items() if name not in PAGING}
     if unknown := [name for name in given if name not in NAMES]:
         raise HttpError(400, f"{unknown[0][:100]!r} is not a setting of a replay.")
-    choice, errors = parse_choice(given)
+    own = own_policy(row)
+    choice, errors = parse_choice(given, own)
     _refuse(errors)
-    if refused := [name for name, value in no_longer_taken(given).items() if value]:
+    if refused := [name for name, value in no_longer_taken(given, own).items() if value]:
         raise HttpError(409, f"{refused[0]!r} has no effect under policy {choice.kind.name!r}.")
     try:
         return analyse(row, choice)

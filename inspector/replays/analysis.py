@@ -207,13 +207,13 @@ class TooLong(Exception):
     """A replay has used up what a page may compute."""
 
 
-def analyse(row: Session, choice: Choice) -> Analysis:
-    """The analysis of a session under a choice, where it is quick.
+def analyse(row: Session, choice: Choice, basis: str = "") -> Analysis:
+    """The analysis of a session under a choice, where it is quick; `basis` is that of explanations, where it is known.
 
     Raises ReplayUnderWay where it is not, loading.Outdated where its columns must be made again first, and GuardError
     where the settings contradict each other.
     """
-    key = key_of(row, choice)
+    key = key_of(row, choice, basis)
     if (under_way := REPLAYS.find(key)) is not None:
         raise ReplayUnderWay(under_way)
     try:
@@ -283,10 +283,10 @@ def observe(row: Session) -> Trace:
     return observe_recorded(ledger, get_policy(DEFAULT_POLICY), window=window_of(row, Choice()).value, usage=usage)
 
 
-def key_of(row: Session, choice: Choice) -> tuple[Any, ...]:
-    """What an analysis follows from; it begins with the id of the session."""
-    basis = explanations.basis_of(row)
-    return str(row.pk), row.revision, row.assessed_by, row.effective_window, basis, choice
+def key_of(row: Session, choice: Choice, basis: str = "") -> tuple[Any, ...]:
+    """What an analysis follows from; it begins with the id of the session. `basis` is as for `analyse`."""
+    of_rule = basis or explanations.basis_of(row)
+    return str(row.pk), row.revision, row.assessed_by, row.effective_window, of_rule, choice
 
 
 def budget() -> Callable[[int], None]:

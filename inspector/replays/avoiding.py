@@ -19,6 +19,7 @@ from inspector.replays.analysis import ReplayUnderWay, TooLong, budget, facts_of
 from inspector.replays.choice import Choice, parse_choice, plain
 from inspector.replays.comparing import rules_of
 from inspector.replays.messages import AVOID, Task
+from inspector.replays.own_policy import policy_of
 from inspector.replays.processes import REPLAYS
 from inspector.storage import explanations, storing
 from inspector.storage.byte_cache import ByteCache
@@ -94,7 +95,7 @@ def choice_of(facts: Facts, answer: Answer, place: int, window: int) -> Choice |
     texts = {"policy": way.policy, "window": str(way.window) if way.window != window else ""}
     for name, value in way.settings.items():
         texts["profile" if name == "profile" else kind.setting(name).key] = plain(value)
-    choice, errors = parse_choice(texts)
+    choice, errors = parse_choice(texts, policy_of(facts.explanation.rule))
     same = kind.make(**choice.engine_settings(facts)).settings == kind.make(**way.settings).settings
     return choice if same and not errors else None
 

@@ -37,10 +37,23 @@ LONGEST = 60  # characters of a value that are read
 WIDEST, MOST_SHARE, SMALLEST_RANGE, FINE = 200_000, 100, 10, 200
 
 
+class OwnPolicy(msgspec.Struct, frozen=True):
+    """What is replayed where nothing is chosen: the policy of the session's own agent, in the profile of its version;
+    ContextGuard where that is not known."""
+
+    policy: str = DEFAULT_POLICY
+    profile: str = ""
+
+    def profile_of(self, kind: PolicyKind) -> str:
+        """The profile of a policy where none is chosen, "" for a policy without profiles."""
+        return self.profile if self.profile and kind.name == self.policy else kind.default_profile
+
+
 class Choice(msgspec.Struct, frozen=True):
     """The settings of one replay, in the plain form of the URL; an empty text is the default.
 
     `settings` are those of the policy that are not at their default, as (name in an address, value), in its order.
+    `own` is what the session has where no policy and no profile is chosen.
     """
 
     policy: str = ""
@@ -48,15 +61,21 @@ class Choice(msgspec.Struct, frozen=True):
     window: str = ""
     summary: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+    own: OwnPolicy = OwnPolicy()
 
     @property
     def kind(self) -> PolicyKind:
         """The policy that is chosen."""
-        return policy_kind(self.policy or DEFAULT_POLICY)
+        return policy_kind(self.policy or self.own.policy)
+
+    @property
+    def in_profile(self) -> str:
+        """The profile that is replayed, "" for a policy without profiles."""
+        return self.profile or self.own.profile_of(self.kind)
 
     @property
     def changed(self) -> bool:
-        return self != Choice()
+        return self != Choice(own=self.own)
 
     def pairs(self) -> dict[str, str]:
         """Everything that is not at its default, by its name in an address."""
@@ -73,8 +92,8 @@ class Choice(msgspec.Struct, frozen=True):
         """What the policy is made with; texts, which the engine parses. A recording of the policy's own
         agent gives some."""
         changes = {self.kind.setting(name).name: value for name, value in self.settings}
-        own = {} if facts is None else facts.played(self.kind, self.profile)
-        return {**({"profile": self.profile} if self.profile else {}), **own, **changes}
+        given = {**({"profile": self.in_profile} if self.in_profile else {}), **changes}
+        return given if facts is None else facts.made_with(self.kind, given)
 
     def engine_names(self) -> set[str]:
         """The names, as the engine has them, of the settings that were set by hand."""
@@ -86,10 +105,10 @@ class Choice(msgspec.Struct, frozen=True):
 
         Without those that wait for another one; of an agent's policy a recording may have turned that one on.
         """
-        profile = self.profile or self.kind.default_profile
+        profile = self.in_profile
         start = [self.kind.title, *([f"profile {profile}"] if profile else [])]
         pairs = self.pairs()
-        unsaid = {"policy", "profile", *(() if self.kind.name in PLAYED else waiting(self.kind, self.profile, pairs))}
+        unsaid = {"policy", "profile", *(() if self.kind.name in PLAYED else waiting(self.kind, profile, pairs))}
         changes = {name: value for name, value in pairs.items() if name not in unsaid}
         return ", ".join([*start, *(f"{name.replace('_', ' ')} {_grouped(value)}" for name, value in changes.items())])
 
@@ -99,10 +118,11 @@ def _grouped(value: str) -> str:
     return f"{int(value):,}" if value.isascii() and value.isdigit() else value
 
 
-def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
+def parse_choice(query: Mapping[str, str], own: OwnPolicy | None = None) -> tuple[Choice, dict[str, str]]:
     """The settings of a query string, and an error in words for each that is not allowed (and is then left out).
 
-    A setting at its default is left out, but not of an agent's policy: the default there is what a recording gives.
+    `own` is what the session has that is replayed; a policy is kept by name where no session is meant. A setting at its
+    default is left out, but not of an agent's policy: the default there is what a recording gives.
     Settings that the chosen policy does not have or use are left out without an error, and so is a profile that only
     other policies have: a form whose policy is changed still sends those of the policy before.
     """
@@ -116,26 +136,29 @@ def parse_choice(query: Mapping[str, str]) -> tuple[Choice, dict[str, str]]:
             errors[name] = sentence(error)
             return ""
 
+    of_session = own or OwnPolicy()
     policy = read("policy", lambda text: _one_of("policy", text, POLICIES))
-    kind = policy_kind(policy or DEFAULT_POLICY)
-    profile = read("profile", lambda text: _profile(kind, text))
+    kind = policy_kind(policy or of_session.policy)
+    default_profile = of_session.profile_of(kind)
+    profile = read("profile", lambda text: _profile(kind, text)) or default_profile
     unused = ignored(kind, profile)
     settings = []
     for setting in kind.settings:
         value = "" if setting.key in unused else read(setting.key, lambda text, item=setting: _plain(item, text))
         if value and setting.verbatim:
             value = query[setting.key][:LONGEST]  # with the blanks at its ends
-        if value and (kind.name in PLAYED or value != plain(setting.default_in(profile or kind.default_profile))):
+        if value and (kind.name in PLAYED or value != plain(setting.default_in(profile))):
             settings.append((setting.key, value))
     choice = Choice(
-        policy="" if policy == DEFAULT_POLICY else policy,
-        profile="" if profile == kind.default_profile else profile,
+        policy="" if own is not None and policy == own.policy else policy,
+        profile="" if profile == default_profile else profile,
         window=read("window", parse_window),
         summary=read("summary", lambda text: _one_of("summary", text, SUMMARIES)) if kind.summarises else "",
         settings=tuple(settings),
+        own=of_session,
     )
-    if choice == Choice() and policy:  # the default policy, and nothing else: asked for by name, so that it is shown
-        choice = Choice(policy=policy)
+    if policy and not choice.changed:  # the default policy, and nothing else: asked for by name, so that it is shown
+        choice = Choice(policy=policy, own=of_session)
     return choice, errors
 
 
@@ -161,12 +184,12 @@ def waiting(kind: PolicyKind, profile: str, values: Mapping[str, str]) -> dict[s
     return {key: f"no effect while {item.label} is off" for key, item in needed.items() if item is not None}
 
 
-def no_longer_taken(pairs: Mapping[str, str]) -> dict[str, str]:
+def no_longer_taken(pairs: Mapping[str, str], own: OwnPolicy | None = None) -> dict[str, str]:
     """Of the settings of an address or a preset, by name, those without which it is replayed: its policy does not have
-    them, does not use them, or does not allow the value."""
-    choice, errors = parse_choice(pairs)
+    them, does not use them, or does not allow the value. `own` is as for `parse_choice`."""
+    choice, errors = parse_choice(pairs, own)
     kind = choice.kind
-    taken = {*LABELS, *(setting.key for setting in kind.settings)} - {*errors, *ignored(kind, choice.profile)}
+    taken = {*LABELS, *(setting.key for setting in kind.settings)} - {*errors, *ignored(kind, choice.in_profile)}
     if pairs.get("profile", "") not in kind.profile_names:
         taken.discard("profile")
     return {name: value for name, value in pairs.items() if name not in taken}
@@ -213,15 +236,11 @@ class _Fields:
     def __init__(
         self, choice: Choice, typed: Mapping[str, str], errors: Mapping[str, str], in_use: Mapping[str, str]
     ) -> None:
-        self.kind, self.values, self.profile = (
-            choice.kind,
-            choice.pairs(),
-            choice.profile or choice.kind.default_profile,
-        )
+        self.kind, self.values, self.profile = choice.kind, choice.pairs(), choice.in_profile
         self._typed, self._errors, self._in_use = typed, errors, in_use
-        self._unused = ignored(self.kind, choice.profile)
+        self._unused = ignored(self.kind, self.profile)
         # By name, what leaves a setting without an effect.
-        self._off = {**waiting(self.kind, choice.profile, {**in_use, **self.values}), **self._unused}
+        self._off = {**waiting(self.kind, self.profile, {**in_use, **self.values}), **self._unused}
         self._window = _number(self.values.get("window") or in_use.get("window", "")) or WIDEST
 
     def field(self, name: str, label: str, help_text: str = "", mode: str = "decimal", **more: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -56,18 +57,31 @@ def store(row: Session, head: CoreSession, explanation: Explanation) -> None:
     )
 
 
+class ExplanationInUse(NamedTuple):
+    """The explanation of a session under the window and the settings in use, and the digest of all that it rests on
+    beside the session (`basis_of`)."""
+
+    explanation: Explanation
+    basis: str
+
+
 def load(row: Session) -> Explanation:
-    """The explanation under the window and the settings in use, computed where none is stored of this session as it is
-    now. Raises loading.Outdated."""
+    """The explanation under the window and the settings in use. Raises loading.Outdated."""
+    return in_use(row).explanation
+
+
+def in_use(row: Session) -> ExplanationInUse:
+    """The same with its basis; computed where none is stored of this session as it is now. Raises loading.Outdated."""
     head = loading.load_head(row)
     settings = settings_of(head, row.project_id)
     basis = _basis(row, settings)
     key = (str(row.pk), row.revision, basis)
     window = window_of(loading.window_in_use(row))
-    return _cache.get(
+    explanation = _cache.get(
         key,
         lambda: _stored(row, basis) or explain(head, loading.load_ledger(row), window=window, typed=settings),
     )
+    return ExplanationInUse(explanation, basis)
 
 
 def basis_of(row: Session) -> str:

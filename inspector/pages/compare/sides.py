@@ -20,6 +20,7 @@ from inspector.pages.shared.numbers import step_number
 from inspector.pages.shared.parts import in_order
 from inspector.replays.analysis import Analysis, ReplayUnderWay, analyse
 from inspector.replays.choice import Choice, parse_choice
+from inspector.replays.own_policy import own_policy
 from inspector.replays.processes import AT_ONCE, ProcessState
 
 MOST_SIDES = 4
@@ -51,7 +52,8 @@ def wanted(project: Project, texts: Sequence[str]) -> tuple[list[AddressedSide],
         if row is None:
             errors.append(f"Side {number}: there is no such session.")
             continue
-        choice, wrong = parse_choice(dict(parse_qsl(query, max_num_fields=40)) if query.count("&") < 40 else {})
+        given = dict(parse_qsl(query, max_num_fields=40)) if query.count("&") < 40 else {}
+        choice, wrong = parse_choice(given, own_policy(row))
         errors += [f"Side {number}: {words}" for words in wrong.values()]
         sides.append(AddressedSide(row, choice, bool(sign)))
     if len(texts) > MOST_SIDES:

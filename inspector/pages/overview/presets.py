@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -18,6 +19,7 @@ from inspector.pages.shared import saved_queries
 from inspector.pages.shared.presets import WORDS, Offer, offers
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, parse_choice
+from inspector.replays.own_policy import own_policy
 
 SAVE, DELETE, RESTORE = "session_preset_save", "session_preset_delete", "session_preset_restore"
 RENAME = "session_preset_rename"
@@ -100,12 +102,12 @@ def restore_preset(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def _asked(request: HttpRequest, session_id: UUID) -> tuple[Session, Choice, dict[str, str]]:
     session = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     given = saved_queries.given_query(request)
-    return session, *parse_choice({name: given.get(name, "") for name in NAMES})
+    return session, *parse_choice({name: given.get(name, "") for name in NAMES}, own_policy(session))
 
 
 def _written(choice: Choice) -> str:
-    """The query string of a choice; of the default one, its policy by name."""
-    return choice.query() or Choice(policy=choice.kind.name).query()
+    """The query string of a choice with its policy by name: a preset is for any session."""
+    return msgspec.structs.replace(choice, policy=choice.kind.name, profile=choice.in_profile).query()
 
 
 def _to(session: Session, choice: Choice, **more: str) -> HttpResponse:

@@ -39,7 +39,7 @@ def stages(kind: PolicyKind, profile: str, shown: Example | None) -> list[dict[s
     trace = shown.compared.trace if shown else None
     if shown is None or trace is None:
         return []
-    policy = kind.make(profile or None, **shown.facts.played(kind, profile))
+    policy = kind.make(**shown.facts.made_with(kind, {"profile": profile}))
     at = shown.step
     terms = policy.explain(trace, at)
     parts = (

@@ -16,6 +16,7 @@ from inspector.pages.shared.numbers import counted
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, Choice, form, parse_choice
 from inspector.replays.messages import AVOID, POLICIES, PROFILES, REPLAY, Task
+from inspector.replays.own_policy import own_policy
 from inspector.replays.processes import AT_ONCE, ENDED_EARLY, REPLAYS, LongReplay, ProcessState
 
 RETRY_SECONDS = "1"
@@ -149,7 +150,7 @@ def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """What to do after a cancel: run it again, or replay under other settings. Nothing is replayed for this page."""
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
     typed = {name: request.GET.get(name, "") for name in NAMES}
-    choice, errors = parse_choice(typed)
+    choice, errors = parse_choice(typed, own_policy(row))
     task = _task(row, choice, request)
     context = {
         "session": row,
@@ -166,7 +167,7 @@ def cancelled_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
 def run_again(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """On to the page under these settings; a replay that was cancelled is not reported a second time."""
     row = get_object_or_404(Session.objects.of(project_of(request)), pk=session_id, deleted=None)
-    choice, _ = parse_choice({name: request.GET.get(name, "") for name in NAMES})
+    choice, _ = parse_choice({name: request.GET.get(name, "") for name in NAMES}, own_policy(row))
     task = _task(row, choice, request)
     REPLAYS.forget_ended(task)
     return redirect(_page_of(task))

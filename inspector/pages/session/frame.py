@@ -31,6 +31,8 @@ from inspector.pages.shared.parts import in_order, visible
 from inspector.pages.shared.project import project_of
 from inspector.replays.analysis import Analysis, analyse
 from inspector.replays.choice import NAMES, Choice, brief, parse_choice, sentence
+from inspector.replays.own_policy import policy_of
+from inspector.storage import explanations
 from inspector.storage.query_words import Query, parse
 
 SIDES = ("recorded", "replayed")
@@ -245,12 +247,14 @@ def frame_of(request: HttpRequest, session_id: UUID, query: Mapping[str, str], s
     row = sessions.filter(pk=session_id, deleted=None).first()
     if row is None:
         raise Http404("There is no such session.")
-    choice, errors = parse_choice(query)
+    explanation, basis = explanations.in_use(row)
+    own = policy_of(explanation.rule)
+    choice, errors = parse_choice(query, own)
     try:
-        analysis = analyse(row, choice)
+        analysis = analyse(row, choice, basis)
     except GuardError as error:
-        choice, errors = Choice(), {**errors, "": sentence(error)}
-        analysis = analyse(row, choice)
+        choice, errors = Choice(own=own), {**errors, "": sentence(error)}
+        analysis = analyse(row, choice, basis)
     default = "replayed" if analysis.simulated and analysis.diverges else "recorded"
     side = side if side in SIDES and (side == "recorded" or analysis.diverges) else default
     paths = {page: reverse(f"session_{page}", args=[row.pk]) for page in (*PAGES, "window", "avoid")}

@@ -252,7 +252,7 @@ def _work(row: SweepSlice, mine: QuerySet[SweepSlice], store_every: float, block
             settings=question.fixed,
             usage=facts.usage,
             summarizer=summarizer,
-            own=facts.played,
+            made_with=facts.made_with,
             priced=priced,
             limits=facts.limits,
             each=look,

@@ -52,7 +52,7 @@ def facts_of(format_, version, typed, **fields):
 def threshold_of(facts, profile, **changes):
     rule = facts.explanation.rule
     kind = policy_kind(rule.policy)
-    policy = kind.make(profile or None, **{**facts.played(kind, profile), **changes})
+    policy = kind.make(**facts.made_with(kind, {"profile": profile, **changes}))
     trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage)
     return trace.columns["threshold"].tolist()
 
@@ -75,17 +75,28 @@ def test_settings_of_the_file_are_played_in_every_profile_and_defaults_of_a_vers
     stated = AgentSetting("auto_compact_threshold", 60_000, "in the file")
     facts = facts_of("mistral-vibe", "2.0.0", {}, settings=(stated,))
     kind = policy_kind("mistral-vibe")
-    assert {facts.played(kind, name)["auto_compact_threshold"] for name in kind.profile_names} == {60_000}
+    made = [facts.made_with(kind, {"profile": name}) for name in kind.profile_names]
+    assert {settings["auto_compact_threshold"] for settings in made} == {60_000}
     by_default = facts_of("claude-code", "2.1.14", {})
     kind = policy_kind("claude-code")
-    played = {name: facts_of("claude-code", "2.1.14", {}).played(kind, name) for name in kind.profile_names}
-    assert played.pop(by_default.explanation.rule.profile) == {"max_output": 32_000}
-    assert set(map(str, played.values())) == {"{}"}
+    own = by_default.explanation.rule.profile
+    for name in kind.profile_names:
+        limit = {"max_output": 32_000} if name == own else {}
+        assert by_default.made_with(kind, {"profile": name}) == {"profile": name, **limit}
+
+
+def test_the_own_agents_policy_is_made_in_the_profile_of_the_agents_version():
+    facts = facts_of("claude-code", "2.1.14", {})
+    assert policy_kind("claude-code").default_profile == "from-2.1.154"
+    assert facts.made_with(policy_kind("claude-code")) == {"profile": "until-2.1.19", "max_output": 32_000}
+    assert facts.made_with(policy_kind("contextguard")) == {"profile": "current"}
+    assert facts.made_with(policy_kind("none")) == {}
 
 
 def test_other_policies_play_nothing_of_the_rule():
     facts = facts_of("pi", "0.80", {"reserve_tokens": "30000"})
-    assert {name for name, kind in POLICIES.items() if facts.played(kind)} == {"pi"}
+    made = {name: facts.made_with(kind) for name, kind in POLICIES.items()}
+    assert {name for name, settings in made.items() if set(settings) - {"profile"}} == {"pi"}
 
 
 def test_a_policy_that_an_agents_rule_goes_by_is_listed_or_has_no_settings_of_a_rule():

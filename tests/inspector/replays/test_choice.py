@@ -12,7 +12,7 @@ from guard_core.ledger import Ledger
 from guard_core.policies import GROUPS, POLICIES, get_policy
 from guard_core.replay import replay
 from guard_core.summaries.sizes import get_summarizer
-from inspector.replays.choice import LABELS, Choice, form, ignored, parse_choice
+from inspector.replays.choice import LABELS, Choice, OwnPolicy, form, ignored, parse_choice
 from tests.builders import bundled
 
 
@@ -31,7 +31,47 @@ def test_no_settings_are_the_default():
 def test_defaults_that_were_typed_are_left_out_of_the_address():
     choice, errors = parse_choice({"profile": "current", "buffer": "auto"})
     assert (choice, errors) == (Choice(), {})
-    assert parse_choice({"policy": "contextguard", "window": "1M"})[0].pairs() == {"window": "1000000"}
+    typed = {"policy": "contextguard", "window": "1M"}
+    assert parse_choice(typed, OwnPolicy())[0].pairs() == {"window": "1000000"}
+    assert parse_choice(typed)[0].pairs() == {"policy": "contextguard", "window": "1000000"}  # of no session
+
+
+CLAUDE_CODE = OwnPolicy("claude-code", "until-2.1.19")
+
+
+def test_where_nothing_is_chosen_a_session_is_replayed_under_the_policy_of_its_own_agent():
+    choice, errors = parse_choice({"max_output": "8000"}, CLAUDE_CODE)
+    assert (choice.kind.name, choice.in_profile, choice.pairs()) == (
+        "claude-code",
+        "until-2.1.19",
+        {"max_output": "8000"},
+    )
+    assert not errors
+    assert not parse_choice({}, CLAUDE_CODE)[0].changed
+    assert choice.words() == "Claude Code, profile until-2.1.19, max output 8,000"
+
+
+def test_any_other_policy_is_named_in_the_address_of_such_a_session():
+    choice, _ = parse_choice({"policy": "contextguard", "buffer": "10%"}, CLAUDE_CODE)
+    assert (choice.query(), choice.in_profile) == ("?policy=contextguard&buffer=10%25", "current")
+    newest, _ = parse_choice({"profile": "from-2.1.154"}, CLAUDE_CODE)
+    assert (newest.query(), newest.kind.name) == ("?profile=from-2.1.154", "claude-code")
+    assert parse_choice({"policy": "claude-code", "profile": "until-2.1.19"}, CLAUDE_CODE)[0].query() == (
+        "?policy=claude-code"
+    )
+
+
+def test_the_form_shows_the_own_policy_in_the_profile_of_its_version():
+    fields = {field["name"]: field for field in form(Choice(own=CLAUDE_CODE), {}, {}, {})["fields"]}
+    selected = {name: option_of(fields[name]) for name in ("policy", "profile")}
+    assert selected == {"policy": "claude-code", "profile": "until-2.1.19"}
+    assert fields["auto_compact_window"]["note"] == "not used by profile until-2.1.19"
+
+
+def option_of(field):
+    """The value that a menu shows."""
+    groups = field.get("groups") or [{"choices": field["choices"]}]
+    return next(option["value"] for group in groups for option in group["choices"] if option["selected"])
 
 
 def test_the_default_policy_alone_is_one_that_was_chosen():

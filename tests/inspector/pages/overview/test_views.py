@@ -220,6 +220,22 @@ def test_the_points_of_changed_settings_ask_no_table_twice_and_none_for_what_a_p
     assert sorted(tables) == ["estimate", "project", "rulesetting", "session"]
 
 
+@pytest.mark.django_db
+def test_a_session_is_replayed_under_the_policy_of_its_own_agent_until_another_is_chosen(client):
+    counts = (50_000, 100_000, 154_000, 160_000, 165_000)
+    row = stored(msgspec.structs.replace(counted(counts), format="claude-code", versions=((0, "2.1.14"),)))
+    shown = page(client, row)
+    assert "Replayed under Claude Code, profile until-2.1.19: 1 compaction, first at step 4" in html.unescape(
+        shown.text
+    )
+    assert shown.context["form"]["policy"] == "claude-code"
+    assert not shown.context["form"]["changed"]
+    assert f"/sweeps/new?session={row.pk}&amp;policy=claude-code" in shown.text
+    changed = page(client, row, "?policy=contextguard&buffer=50%25")
+    assert "Replayed under ContextGuard, profile current, buffer 50%" in html.unescape(changed.text)
+    assert "?policy=contextguard&amp;buffer=50%25" in changed.text  # its links keep the policy
+
+
 def test_settings_that_are_not_allowed_have_no_points(client, coding):
     assert page(client, coding, "figure.json?window=90000").status_code == 200
     response = page(client, coding, "figure.json?cap=many")
