@@ -225,7 +225,7 @@ def test_a_session_is_replayed_under_the_policy_of_its_own_agent_until_another_i
     counts = (50_000, 100_000, 154_000, 160_000, 165_000)
     row = stored(msgspec.structs.replace(counted(counts), format="claude-code", versions=((0, "2.1.14"),)))
     shown = page(client, row)
-    assert "Replayed under Claude Code, profile until-2.1.19: 1 compaction, first at step 4" in html.unescape(
+    assert "Replayed under Claude Code, profile until-2.1.19: 1 compaction, first at step 5" in html.unescape(
         shown.text
     )
     assert shown.context["form"]["policy"] == "claude-code"
