@@ -8,6 +8,7 @@ from itertools import takewhile
 from math import ceil, floor
 from typing import Any, NamedTuple
 
+from guard_core.checker.sentences import NUMBER
 from guard_core.checker.shared import refused_before
 from guard_core.checker.story import Story, Wrong, agree, number, same, step_of
 from guard_core.estimation.recorder_figures import MOST_UNSEEN
@@ -29,7 +30,6 @@ from guard_core.triggers import is_counted
 
 _WORDS = re.compile(r"\((?:[a-z][^()]*)\)")  # "(max output)": what a number of a sum is called
 _OPENAI = re.compile(r"gpt|codex|\bo\d", re.IGNORECASE)  # models whose reasoning is encrypted
-_NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")
 _WROTE = {
     "anthropic-messages",
     "claude-code",
@@ -87,7 +87,7 @@ def setting_never_acts(story: Story, finding: Finding) -> None:
     """The same, where a typed setting is part of the sum."""
     other_threshold(story, finding)
     value = number(finding, "value")
-    if f"{value:,}" not in _NUMBER.findall(number(finding, "formula")):
+    if f"{value:,}" not in NUMBER.findall(number(finding, "formula")):
         raise Wrong(f"the sum has no {value}")
 
 
@@ -190,7 +190,7 @@ def _threshold(story: Story, finding: Finding) -> None:
     whole = ceil if is_unrounded else int
     same("threshold", number(finding, "threshold"), worked_out(formula, whole))
     window = finding.numbers.get("window")
-    if window is not None and f"{window:,}" not in _NUMBER.findall(formula):
+    if window is not None and f"{window:,}" not in NUMBER.findall(formula):
         raise Wrong(f"the sum has no window of {window}")
 
 
@@ -208,7 +208,7 @@ def worked_out(formula: str, whole: Callable[[float], int] = int) -> int:
 
 
 def _plain_number(text: str) -> int:
-    if not _NUMBER.fullmatch(text):
+    if not NUMBER.fullmatch(text):
         raise Wrong(f"{text!r} is not a number of a sum")
     return int(float(text.replace(",", "")))
 

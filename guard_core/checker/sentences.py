@@ -12,7 +12,7 @@ from guard_core.checker.story import ReplayStory, Story, Wrong
 from guard_core.findings.claims import WINDOW_ASSUMED, WINDOW_DOUBTED, Finding, Verdict
 from guard_core.windows.window_evidence import Status
 
-_NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")
+NUMBER = re.compile(r"\d+(?:,\d+)*(?:\.\d+)?")
 _QUOTE = re.compile(r'".*"', re.DOTALL)  # a quoted request may hold quotation marks of its own
 _NEVER = re.compile("(?!)")
 _NAMED = 5  # compactions that a sentence lists by number
@@ -63,7 +63,7 @@ def _check(story: Story, claim: Finding | Verdict, roles: dict[str, Any], phrase
     roles["assumed"] = roles.get("own_window", roles.get("window", story.window))
     sentence = _QUOTE.sub("", claim.sentence)
     spans = [match.span() for phrase in (*phrases, *ANYWHERE) for match in _spoken(phrase, roles).finditer(sentence)]
-    for number in _NUMBER.finditer(sentence):
+    for number in NUMBER.finditer(sentence):
         if not any(start <= number.start() and number.end() <= stop for start, stop in spans):
             raise Wrong(f"the sentence says {number[0]} where its numbers have another, or none")
 

@@ -11,6 +11,7 @@ from guard_core.conformance.vectors import COLUMNS, ScriptFile, ScriptInput, Scr
 from guard_core.events import Event, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.contextguard import STRATEGIES
 from guard_core.policies.contextguard.contents import costs_of
 from guard_core.policies.contextguard.settings import Settings
 from guard_core.replay import replay
@@ -20,14 +21,12 @@ from guard_core.summaries.sizes import ScriptedSummaries
 from guard_core.tokens.calibration import CORRECTION_SOURCES
 from guard_core.trace import SUMMARISER_FAILED, Trace
 
-_STRATEGIES = {"threshold": "contextguard", "sliding": "contextguard-sliding"}
-
 
 def check(data: bytes) -> Iterator[ConformanceVerdict]:
     """One verdict per run of the file."""
     file = parse(data, ScriptFile)
     given = file.simulation
-    if given.strategy not in _STRATEGIES:
+    if given.strategy not in STRATEGIES:
         raise VectorError(f"the strategy is threshold or sliding, not {given.strategy[:40]!r}")
     session = _session(given)
     ledger = Ledger.of(session)
@@ -44,7 +43,7 @@ def _check_run(file: ScriptFile, ledger: Ledger, run: ScriptRun) -> ConformanceV
     comparison.equal("input", "number of events", len(given.event_tokens), len(tokens))
     sliding = given.strategy == "sliding"
     turns = {"max_turns": given.max_turns} if sliding else {}
-    policy = get_policy(_STRATEGIES[given.strategy], **run.constants.settings(sliding=sliding, **turns))
+    policy = get_policy(STRATEGIES[given.strategy], **run.constants.settings(sliding=sliding, **turns))
     limits = policy.settings.limits(given.window)
     comparison.equal("run", "buffer", run.buffer, limits.buffer)
     comparison.equal("run", "threshold", run.threshold, limits.threshold)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from guard_core.defaults import LOOP_LENGTH
+from guard_core.estimation.recorder_figures import MOST_UNSEEN
 from guard_core.findings.claims import ERROR, INFO, LISTED, MODELLED_TOKENS, WARNING, Finding
 from guard_core.findings.facts import Case, Fired
 from guard_core.findings.sliding import others
@@ -23,7 +24,6 @@ THRASH_LENGTH, THRASH_STEPS = 3, 6  # so many compactions in a row, each fewer t
 RETURN_GROWTH, RETURN_SHARE = 1.5, 0.5
 MOST_ABOVE = 4  # a recorder's figure above so many times the largest request is not a request's
 MOST_PER_HEURISTIC = 5  # provider tokens per heuristic token (four bytes); no text has more
-MOST_UNSEEN = 20_000  # tokens that one call may grow by besides the text in the file: attached files, reminders
 # Of 196 calls of the samples, predicted one call ahead, 98 % grew by at most the larger of these above the estimate.
 MODEL_TOKENS, MODEL_SHARE = 1_000, 0.5  # tokens; a share of the estimated growth
 

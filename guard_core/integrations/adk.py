@@ -36,6 +36,7 @@ from guard_core.guarding.summarisers import AskedModel, Prompt, host_loop
 from guard_core.integrations.adk_recording import Recordings, RecordTo
 from guard_core.policies import get_policy
 from guard_core.policies.base import Policy
+from guard_core.policies.contextguard import STRATEGIES
 from guard_core.policies.contextguard.memory import REAL_TOKENS, TODOS, GuardMemory, dump_memory, load_memory
 from guard_core.recordings.formats.adk.parts import content_parts
 from guard_core.recordings.reading import chat, normalise
@@ -51,7 +52,6 @@ logger = logging.getLogger(__name__)
 NAME = "context_guard"
 STATE = "__guard_state_"  # of a policy other than ContextGuard, followed by the agent's name
 MOST_REMEMBERED = 1_000  # conversations; of those before them there is what the session's state holds
-STRATEGIES = {"threshold": "contextguard", "sliding": "contextguard-sliding"}
 Listener = Callable[[str, str, RequestDecision], None]
 T = TypeVar("T")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from guard_core.counts import MODELLED, RECORDED
 from guard_core.findings.facts import Facts
 from guard_core.findings.sizes import NEAR_MISS_SHARE, runs
 from guard_core.forms import get_form
@@ -18,7 +19,6 @@ from guard_core.outcomes.sent import SentRequests
 from guard_core.trace import HELD_REASONS, Trace
 from guard_core.views import held_events
 
-RECORDED, MODELLED = "recorded", "modelled"
 MOST_LISTED = 200  # cycles that a row lists one by one
 
 

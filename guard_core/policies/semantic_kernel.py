@@ -21,7 +21,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.policies.pieces.compared import MESSAGES
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, failed
 from guard_core.policies.pieces.message_columns import between
-from guard_core.policies.pieces.messages import ROLE_OF, SYSTEM_ROLE, TOOL, USER, MessageCosts, roles_of
+from guard_core.policies.pieces.messages import ONE, ROLE_OF, SYSTEM_ROLE, TOOL, USER, MessageCosts, roles_of
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy
 from guard_core.policies.settings import (
@@ -38,7 +38,6 @@ from guard_core.views import Span, Synthetic, View
 
 SUMMARY = "summary"  # kind of the inserted message
 _SOURCE = "semantic-kernel 1.45.0, history_reducer"
-ONE = MessageCosts("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
 
 
 class MessageRows(NamedTuple):

@@ -22,6 +22,7 @@ import numpy as np
 
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.cline import limit_of
+from guard_core.policies.cline_sdk import CHARS_PER_TOKEN, MOST_SCALE, OF_WINDOW, TRIGGER
 from guard_core.rules import roo
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, PROMPT, TOTAL, UNKNOWN, Checks, counts_at
@@ -51,17 +52,17 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(*limit_of(window), other)
 
 
-INPUT_LIMIT, OF_WINDOW, SDK_SHARE = 128_000, 0.9, 0.9  # compaction-shared.d.ts: DEFAULT_MAX_INPUT_TOKENS and the ratios
+INPUT_LIMIT = 128_000  # compaction-shared.d.ts: DEFAULT_MAX_INPUT_TOKENS
 
 
 def sdk_threshold(window: int | None, limit: int | None = None) -> tuple[str, int]:
     """The threshold of the SDK, as an expression and in tokens, for a window and an input limit of the model."""
     if limit is not None:
         most = min(limit, window or limit)
-        return f"90 % of {most:,}", math.ceil(SDK_SHARE * most)
+        return f"90 % of {most:,}", math.ceil(TRIGGER * most)
     if window is None:
-        return f"90 % of {INPUT_LIMIT:,} (where no limit is known)", math.ceil(SDK_SHARE * INPUT_LIMIT)
-    return f"81 % of {window:,}", math.ceil(window * OF_WINDOW * SDK_SHARE)  # 90 % of 90 %
+        return f"90 % of {INPUT_LIMIT:,} (where no limit is known)", math.ceil(TRIGGER * INPUT_LIMIT)
+    return f"81 % of {window:,}", math.ceil(window * OF_WINDOW * TRIGGER)  # 90 % of 90 %
 
 
 def sdk_rule(stretch: Stretch, typed: Typed) -> OwnRule:
@@ -86,10 +87,8 @@ def sdk_variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(*sdk_threshold(window, window), other + 1)
 
 
-# Characters for a token of the estimate, and how often it may be counted (CHARS_PER_TOKEN of @cline/shared,
-# MAX_INPUT_UNDERESTIMATE_FACTOR of compaction-shared.d.ts). Ours: a token of a system prompt and of tools has fewer
-# characters than MOST_CHARS, for prose and JSON have 3 to 5.
-CHARS_PER_TOKEN, MOST_SCALE, MOST_CHARS = 3, 4, 10
+# Ours: a token of a system prompt and of tools has fewer characters than this, for prose and JSON have 3 to 5.
+MOST_CHARS = 10
 RECENT = 20_000  # tokens by its estimate of the messages: they are kept, so that fewer are not compacted (3.0.65, run)
 
 

@@ -19,6 +19,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, QuerySet, Sum
 
 from guard_core.errors import LimitExceeded, RecordingError
+from guard_core.recordings.reading.file_bytes import SQLITE_MAGIC
+from guard_core.recordings.reading.sqlite_source import WAL_MODE
 from inspector.data_folder.durable import sync_folder
 from inspector.data_folder.uncertain import hold, named_of, uncertain
 from inspector.models import Import, Project, Recording, Session, Stream
@@ -27,7 +29,6 @@ from inspector.models.recordings import stored_at
 MAX_NAME_CHARS = 120
 MAX_FOLDER_CHARS = 400  # of Import.folder
 CHUNK = 1 << 20  # bytes
-SQLITE_MAGIC, WAL_MODE = b"SQLite format 3\0", b"\2\2"  # of the header: its beginning, and its bytes 18 and 19
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>:\"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 
 

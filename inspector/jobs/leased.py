@@ -22,6 +22,7 @@ from inspector.jobs.heartbeats import silent
 from inspector.models import GalleryRun, Import, Share, SweepSlice
 
 MAX_ATTEMPTS = 3
+LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
 
 Row = TypeVar("Row", Import, GalleryRun, SweepSlice, Share)
 

@@ -31,13 +31,12 @@ from guard_core.report import (
 )
 from guard_core.report.building import judged_window
 from guard_core.report.document import Remark, encode
-from inspector.jobs.leased import LeasedJob
+from inspector.jobs.leased import LEASE, LeasedJob
 from inspector.models import Project, Session, Share, ShareRecord
 from inspector.storage import explanations, loading, storing
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.estimates import load_result
 
-LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
 PRIORITY = 5  # a person waits for it: before verdicts and sweeps
 NAMES = ("report.html", "report.json", "report.csv", "report.md", "badge.svg")
 

@@ -21,7 +21,17 @@ from guard_core.policies.contextguard.threshold import Threshold
 from guard_core.policies.settings import PolicyKind, SummariserPrompt
 from guard_core.summaries.rendering import system_prompt, user_prompt
 
-__all__ = ["MENDS", "PROFILES", "SLIDING", "THRESHOLD", "GuardSlidingWindow", "RecentTail", "Settings", "Threshold"]
+__all__ = [
+    "MENDS",
+    "PROFILES",
+    "SLIDING",
+    "STRATEGIES",
+    "THRESHOLD",
+    "GuardSlidingWindow",
+    "RecentTail",
+    "Settings",
+    "Threshold",
+]
 
 
 def _threshold(**values: Any) -> Threshold | RecentTail:
@@ -59,3 +69,5 @@ SLIDING = PolicyKind(
     PUBLISHED_PROFILES,
     prompt=_prompt,
 )
+# The policies by what the original calls its strategies in a constructor.
+STRATEGIES = {"threshold": THRESHOLD.name, "sliding": SLIDING.name}

@@ -39,7 +39,7 @@ from guard_core.summaries.base import Summary
 from guard_core.trace import NOTHING_TO_COMPACT, RAISED, SUMMARISER_FAILED, Head, Pass, head_of
 from guard_core.views import Span, Synthetic, View, content_count
 
-MOST_QUOTED, QUOTE_FRAME = 1_400, 153  # bytes of the user's last words in a summary, and around them (0.19.0)
+QUOTE_FRAME = 153  # bytes around the user's last words in a summary (0.19.0)
 FALLBACK_BYTES = 8_000  # most of the summary that is made without a model (section 1.2)
 ROLE_NUMBERS = {USER: 1, ASSISTANT: 2, None: 3}  # in the words of the column summary_role; None: merged
 FOCUS = "the newest requests, as the summariser's prompt has them"
@@ -228,7 +228,7 @@ class Compactor:
         # A summary quotes the user's last words, with what is around them.
         sizes = _request_sizes(self.check.ledger, parts.messages, since, parts.end)
         is_quoted = len(sizes) and not self.settings.is_seed
-        quoted = min(int(sizes[-1]), MOST_QUOTED) + QUOTE_FRAME if is_quoted else 0
+        quoted = min(int(sizes[-1]), wording.MOST_QUOTED) + QUOTE_FRAME if is_quoted else 0
         if self.settings.quoted_chars:
             quoted += min(int(np.minimum(sizes, wording.MOST_OF_ONE).sum()), self.settings.quoted_chars)
         return Summary(summary.bytes + self.settings.summary_frame + quoted, summary.text)

@@ -24,7 +24,8 @@ LONG_ARGUMENTS, ARGUMENT_CHARS, ARGUMENT_CUT = 500, 200, "...[truncated]"  # cha
 NO_PICTURE = "[Attached image — stripped after compression]"  # 0.19.0
 NO_CALL = "(tool call removed)"  # 0.19.0
 TASK_HEADING = "## Historical Task Snapshot"  # 0.19.0
-MOST_QUOTED, CUT = 1_400, " ...[truncated]"  # characters of the last request in a summary (0.19.0)
+# Of the last request in a summary (0.19.0): characters, or bytes where no text is read.
+MOST_QUOTED, CUT = 1_400, " ...[truncated]"
 MOST_OF_ONE = 4_000  # characters of one message that a lean summary quotes (specification of new policies, section 1)
 FOCUS_REQUESTS, FOCUS_CHARS, FOCUS_TOTAL = 3, 260, 700  # the newest requests in the summariser's prompt (0.19.0)
 FALLBACK_CHARS, FALLBACK_CUT = 8_000, "\n...[fallback summary truncated]"  # of a summary without a model (0.19.0)

@@ -16,12 +16,11 @@ from guard_core.policies.langchain.settings import LangChainTrimSettings, roles_
 from guard_core.policies.pieces.compared import MESSAGES, TOKENS
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
-from guard_core.policies.pieces.messages import SYSTEM_ROLE, ListMessage, MessageCosts, roles_of, view_of
+from guard_core.policies.pieces.messages import ONE, SYSTEM_ROLE, ListMessage, MessageCosts, roles_of, view_of
 from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View
 
 NAMES = ("human", "ai", "tool", "system")  # by role, as guard_core.policies.pieces.messages numbers them
-ONE = MessageCosts("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
 
 
 class KeptRange(NamedTuple):

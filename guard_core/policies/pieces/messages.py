@@ -249,6 +249,10 @@ class MessageCosts:
         return costs
 
 
+# What a library adds up that counts messages alone.
+ONE = MessageCosts("one each", lambda ledger, parts: np.ones(ledger.event_count, dtype=np.int64), lambda message: 1)
+
+
 def calls_of(ledger: Ledger, message: ListMessage) -> list[int]:
     """The rows (in the columns of parts) of the calls that a message still has, in their order."""
     return _rows(ledger, message, CALL)

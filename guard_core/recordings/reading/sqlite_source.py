@@ -20,7 +20,7 @@ from guard_core.recordings.reading import normalise
 from guard_core.recordings.reading.source import ByteSource, SourceShape
 
 _STEPS = 100_000  # SQLite instructions between two looks at the clock
-_WAL_MODE = b"\x02\x02"  # bytes 18 and 19 of the header
+WAL_MODE = b"\x02\x02"  # bytes 18 and 19 of the header
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION})
 _FUNCTIONS = frozenset({"count", "max", "min", "length", "typeof", "sum", "coalesce"})
 Tables = dict[str, tuple[str, ...]]
@@ -60,7 +60,7 @@ WAL_NOTE = "If the database was copied while it was in use, its newest messages 
 def is_wal_missing(source: ByteSource) -> bool:
     """Does the database use a write-ahead log that is missing?"""
     wal = source.beside("-wal")
-    return source.head(20)[18:20] == _WAL_MODE and (wal is None or not wal.stat().st_size)
+    return source.head(20)[18:20] == WAL_MODE and (wal is None or not wal.stat().st_size)
 
 
 class Database:

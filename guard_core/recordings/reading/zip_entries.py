@@ -16,6 +16,7 @@ import zstandard
 
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.recordings.reading.limits import MIB, Limits
+from guard_core.recordings.reading.zstd_frames import WINDOW
 
 STORED, DEFLATED, ZSTD = 0, 8, 93
 ENTRY_LIMIT = 50_000  # samples, summaries and journal of one log; far above any real one
@@ -28,7 +29,6 @@ _END_64 = struct.Struct("<4sQHHIIQQQQ")  # the zip64 record; its last field but 
 _LISTED = struct.Struct("<4s24xHHH12x")  # an entry of the directory: sizes of its name, extra field and comment
 NO_DIRECTORY = "the archive has no directory: its writer was stopped; its whole entries are read"
 BROKEN_DIRECTORY = "the archive's directory names places outside the file; its whole entries are read instead"
-_WINDOW = 2**27  # bytes; zstd's own limit without --long
 _UNREADABLE = (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error, OverflowError, EOFError)
 
 
@@ -107,7 +107,7 @@ class ZipEntries:
         if entry.method == DEFLATED:
             return _inflated(body)
         if entry.method == ZSTD:
-            decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+            decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW)
             reader = decompressor.stream_reader(cast(IO[bytes], body), read_size=65_536, read_across_frames=True)
             return iter(lambda: reader.read(MIB), b"")
         raise DamagedRecording(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -24,12 +23,11 @@ from guard_core.simulator.scenario import Scenario
 from guard_core.simulator.scenarios import SCENARIOS
 from inspector.ingest.submitting import submit
 from inspector.ingest.uploads import receive
-from inspector.jobs.leased import LeasedJob
+from inspector.jobs.leased import LEASE, LeasedJob
 from inspector.models import Import, Project
 from inspector.models.gallery import GalleryRun
 from inspector.pages.gallery.table import PolicyChoice, ResultRow, rows_for
 
-LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
 NOTE_EVERY = 0.1  # seconds between two notes of progress
 KEPT_RUNS = 40  # older results are dropped; they can be made again at any time
 CANCELLED = "Cancelled. The scenarios run so far were not stored."

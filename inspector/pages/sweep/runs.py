@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ from guard_core.findings.facts import Facts
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.sweep import Figures, GridCell, Priced, SweepResult, judged, session_cells
 from inspector.jobs import queue
-from inspector.jobs.leased import LeasedJob
+from inspector.jobs.leased import LEASE, LeasedJob
 from inspector.models import Project, Session, Sweep, SweepSlice
 from inspector.pages.sweep.question import Question
 from inspector.replays.analysis import facts_of, window_of
@@ -33,7 +32,6 @@ from inspector.replays.comparing import rules_of
 from inspector.storage import deleting, storing
 from inspector.storage.byte_cache import ByteCache
 
-LEASE = timedelta(seconds=15)  # a worker that says nothing for so long is taken to be dead
 PRIORITY = -10  # below every import, above what no page waits for
 STORE_EVERY = 2.0  # seconds between two notes of what is done
 BLOCK = 256  # settings that lanes run at once

@@ -26,7 +26,7 @@ from guard_core.recordings.formats.trace_exports import spans
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.fields import JSON
 
-_OPERATION, _SENT, _OUTPUT = "gen_ai.operation.name", "gen_ai.input.messages", "gen_ai.output"
+_SENT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output"
 _TOOL, _ARGUMENTS, _CALL_ID = "gen_ai.tool.name", "gen_ai.tool.args", "gen_ai.tool.call.id"
 _CALL, _RUN, _AGENT = "call_llm", "execute_tool", "invoke_agent"
 _OPERATIONS = frozenset({_CALL, _RUN, _AGENT})
@@ -171,7 +171,7 @@ def _span(span: JSON, attributes: JSON, line: int | None) -> TraceSpan:
 
 
 def _operation(span: JSON) -> str:
-    return fields.text(fields.mapping(span, "attributes"), _OPERATION)
+    return fields.text(fields.mapping(span, "attributes"), spans.OPERATION)
 
 
 def _parent(span: JSON) -> str:

@@ -11,7 +11,7 @@ from guard_core.recordings.formats.otlp import kinds
 from guard_core.recordings.reading.fields import JSON
 
 CONVERSATION, AGENT = kinds.CONVERSATION_KEYS[0], kinds.AGENT_KEYS[0]
-_OPERATION, _MODEL = "gen_ai.operation.name", "gen_ai.request.model"
+OPERATION, _MODEL = "gen_ai.operation.name", "gen_ai.request.model"
 _COUNTS = {
     "prompt_tokens": kinds.PROMPT_KEYS[0],
     "cached_tokens": kinds.CACHED_KEYS[0],
@@ -23,20 +23,20 @@ _COUNTS = {
 def model_call(request: Any, response: Any, *, model: str, counts: JSON) -> JSON:
     """The attributes of a call of a model. `counts`: fields of ModelCall, cached tokens within the prompt's."""
     tokens = {_COUNTS[name]: count for name, count in counts.items() if name in _COUNTS and count is not None}
-    return {_OPERATION: "chat", _MODEL: model, "request_data": request, "response_data": response, **tokens}
+    return {OPERATION: "chat", _MODEL: model, "request_data": request, "response_data": response, **tokens}
 
 
 def tool_run(name: str, result: Any, call_id: str = "") -> JSON:
     """The attributes of the run of a tool."""
     keys = (kinds.TOOL_NAME_KEYS[0], kinds.RESULT_KEYS[0], kinds.CALL_ID_KEYS[0])
-    return {_OPERATION: "execute_tool", **dict(zip(keys, (name, result, call_id), strict=True))}
+    return {OPERATION: "execute_tool", **dict(zip(keys, (name, result, call_id), strict=True))}
 
 
 def agent_run(name: str) -> JSON:
     """The attributes of an agent's own span: calls within it are calls of their own."""
-    return {_OPERATION: "invoke_agent", AGENT: name}
+    return {OPERATION: "invoke_agent", AGENT: name}
 
 
 def other(kind: str) -> JSON:
     """The attributes of a span that is none of these."""
-    return {_OPERATION: kind[:40].lower() or "other"}
+    return {OPERATION: kind[:40].lower() or "other"}
