@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,9 @@ from guard_core.events import Part, TextPart
 _TAG = r"(ide_\w{1,40}|system-reminder|environment_details)"
 _BEFORE = re.compile(rf"\s*<{_TAG}>.*?</\1>", re.DOTALL)
 _CLOSING = re.compile(rf"</{_TAG}>\s*")
+# What one agent of a team of Claude Code (2.1) writes to another is all between two tags.
+_FROM_AGENT = re.compile(r"\s*<teammate-message(?: [^<>]{0,500})?>(?P<words>.*)</teammate-message>\s*", re.DOTALL)
+_ASSIGNS = '{"type":"task_assignment"'
 # What Codex's extension writes before a user's words, under headings (open tabs, the selection, attached files), ends
 # with this one: USER_MESSAGE_BEGIN in https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 _HEADING, _REQUEST_HEADING = "# ", "\n## My request for Codex:"
@@ -67,7 +71,21 @@ def typed_text(text: str) -> str:
     while (begun := _last_block(text, start, stop)) >= 0:
         stop = begun
     typed = text if (start, stop) == (0, len(text)) else text[start:stop].strip()
+    if (sent := _FROM_AGENT.fullmatch(typed)) is not None and sent["words"].strip():
+        typed = _assigned_task(sent["words"].strip())
     return _behind_documents(typed)
+
+
+def _assigned_task(words: str) -> str:
+    """The task in what an agent of a team wrote, its subject before its description; all of it where it is no JSON."""
+    if not words.startswith(_ASSIGNS):
+        return words
+    try:
+        assigned = msgspec.json.decode(words, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError):
+        return words
+    task = [value for key in ("subject", "description") if isinstance(value := assigned.get(key), str) and value]
+    return "\n".join(task) or words
 
 
 def own_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -7,6 +7,7 @@ tests are left.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -104,7 +105,19 @@ def _without_blocks(text: str) -> str:
         begun := said.rfind(f"<{block[1]}>", start, stop)
     ) >= 0:
         stop = begun
-    return _behind_quoted(said[start:stop].strip())
+    said = said[start:stop].strip()
+    if said.startswith("<teammate-message ") and said.endswith("</teammate-message>"):
+        said = said.removesuffix("</teammate-message>").partition(">")[2].strip() or said
+        if said.startswith('{"type":"task_assignment"') and isinstance(task := _json(said), dict):
+            said = "\n".join(text for text in (task.get("subject"), task.get("description")) if text) or said
+    return _behind_quoted(said)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def own_words(text: str) -> str:

@@ -130,7 +130,7 @@ def returned_at(ledger: Ledger, fall: ShrunkRequest) -> int:
 
 def _least_fall(before: Ints | int) -> Ints:
     """How many tokens must be missing where a request had `before` tokens."""
-    return np.maximum(LEAST_TOKENS, np.asarray(before) // LEAST_SHARE)
+    return np.asarray(np.maximum(LEAST_TOKENS, np.asarray(before) // LEAST_SHARE), dtype=np.int64)
 
 
 def falls_at_other_models(ledger: Ledger) -> Ints:

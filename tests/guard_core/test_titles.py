@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from guard_core.titles import TITLE_CHARS, first_words
 from tests.builders import model, user
 
+ASSIGNED = '{"type":"task_assignment","taskId":"4","subject":"UI-4: Fix it","description":"And test it"}'
+
 
 @pytest.mark.parametrize(
     ("text", "title"),
@@ -17,6 +19,8 @@ from tests.builders import model, user
         ("<system-reminder>\nToday is Monday.\n</system-reminder>\n<x y='1'>z</x> Fix it", "Fix it"),
         ("# Context from my IDE setup:\n\n## Active file: a.md\n\n## My request for Codex:\nFix it\n", "Fix it"),
         ("<ide_selection>" + "A selected line.\n" * 1_000 + "</ide_selection>\nFix it", "Fix it"),
+        ('<teammate-message teammate_id="team-lead" summary="s">\nFix it\n</teammate-message>', "Fix it"),
+        (f'<teammate-message teammate_id="team-lead">\n{ASSIGNED}\n</teammate-message>', "UI-4: Fix it And test it"),
         ("<b>bold</b>", "and then this"),
         ("a < b > c", "a < b > c"),
         ("<open>never closed", "<open>never closed"),

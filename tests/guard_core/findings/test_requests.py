@@ -1030,6 +1030,10 @@ CODEX = (
     "# Context from my IDE setup:\n\n## Active file: SPEC.md\n\n## Open tabs:\n- never.md: docs/never.md\n\n"
     "## My request for Codex:\n"
 )
+ASSIGNED = (
+    '<teammate-message teammate_id="team-lead">\n{"type":"task_assignment","taskId":"4",'
+    f'"subject":"{ASK}","assignedBy":"team-lead"}}\n</teammate-message>'
+)
 
 
 def editor_talk(*texts, summary="Half is done."):
@@ -1048,6 +1052,8 @@ def editor_talk(*texts, summary="Half is done."):
         (f"{ASK}\n<system-reminder>\nNever mention this reminder.\n</system-reminder>",),
         (f"<task>\n{ASK}\n</task>", "<environment_details>\nYou must not guess the open tabs.\n</environment_details>"),
         (f"{CODEX}{ASK}",),
+        (f'<teammate-message teammate_id="team-lead" summary="Never mind">\n{ASK}\n</teammate-message>',),
+        (ASSIGNED,),
         (f"<system-reminder>\nYou must not say so.\n</system-reminder>\n{SELECTED}\n{OPENED}\n{ASK}",),
         (f"<ide_open_terminal>You must wait for make.</ide_open_terminal>\n{ASK}",),
     ],

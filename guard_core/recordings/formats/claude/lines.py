@@ -51,6 +51,9 @@ AUTOMATIC = (
     "<system-reminder>",
     "[Request interrupted by user",
 )
+# How a message of an agent of the same team begins, and one of the team's lead. Source: public transcripts of 2.1.
+TEAMMATE = '<teammate-message teammate_id="'
+TEAM_LEAD = f'{TEAMMATE}team-lead"'
 
 # How the lines begin that Claude Code writes behind the summary for the command that asked for it.
 OF_COMMAND = ("<local-command-", "<command-name>/compact")
@@ -207,9 +210,11 @@ def is_moved(part: Part) -> bool:
 
 
 def is_automatic(parts: Sequence[Part]) -> bool:
-    """Does a message begin as those do that Claude Code writes in the user's name."""
+    """Does a message begin as those do that Claude Code writes in the user's name, or with a report of another agent
+    of the team: only its lead gives an agent its tasks."""
     first = parts[0] if parts else None
-    return isinstance(first, TextPart) and first.text.lstrip().startswith(AUTOMATIC)
+    words = first.text.lstrip() if isinstance(first, TextPart) else ""
+    return words.startswith(AUTOMATIC) or (words.startswith(TEAMMATE) and not words.startswith(TEAM_LEAD))
 
 
 def usage_of(line: Line, message: dict[str, Any]) -> ModelCall | None:

@@ -596,6 +596,12 @@ def test_automatic_messages_start_no_turn():
     assert [event.starts_turn() for event in log.events] == [False, False]
 
 
+@pytest.mark.parametrize(("sender", "starts"), [("team-lead", True), ("tester", False), ("system", False)])
+def test_of_the_agents_of_a_team_only_the_lead_starts_a_turn(sender, starts):
+    message = f'<teammate-message teammate_id="{sender}" color="blue">\nDone\n</teammate-message>'
+    assert [event.starts_turn() for event in session(user("u1", None, message)).events] == [starts]
+
+
 def test_a_damaged_line_in_the_middle_does_not_lose_what_was_before():
     data = lines(user("u1", None)) + b"{broken\n" + lines(answer("a2", "a1"), user("u3", "a2", "Next"))
 
