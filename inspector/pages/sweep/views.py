@@ -90,7 +90,8 @@ def _sessions(project: Project, given: QueryDict) -> tuple[list[Session], dict[s
     sums = matching.aggregate(sessions=Count("pk"), recordings=Count("recording_id", distinct=True))
     words = {"count": counted(sums["sessions"], "session"), "recordings": counted(sums["recordings"], "recording")}
     if not sums["sessions"]:
-        return [], words, "No session with a model call matches."
+        nothing = "There is no session with a model call yet: import a recording, or open a sample, on the first page."
+        return [], words, "No session with a model call matches." if usable.exists() else nothing
     if sums["sessions"] > MOST_SESSIONS:  # not loaded: thousands of rows take longer than the whole form
         return [], words, f"{sums['sessions']:,} sessions match; at most {MOST_SESSIONS} are swept together."
     return list(matching.select_related("recording").order_by("created", "ordinal", "pk")), words, ""

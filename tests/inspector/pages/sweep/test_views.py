@@ -201,6 +201,12 @@ def test_what_is_not_allowed_is_said_beside_its_field_and_starts_nothing(client,
     assert not Sweep.unscoped.exists()
 
 
+def test_a_form_that_has_no_session_yet_says_what_to_do_and_shows_no_error(client, db):
+    page = client.get("/sweeps/new").content.decode()
+    assert "There is no session with a model call yet: import a recording" in page
+    assert "notice-error" not in page
+
+
 def test_another_policy_brings_its_own_settings_into_the_form(client, two):
     page = client.get("/sweeps/new", {**FORM, "policy": "codex", "policy_before": "contextguard"}).content.decode()
     assert 'value="buffer" selected' not in page
