@@ -122,6 +122,13 @@ def test_the_classes_of_a_request_fit_a_narrow_page(open_page, sessions):
     assert page.eval_on_selector(".table-wrap:has(.context-classes)", "e => e.scrollWidth - e.clientWidth") <= 0
 
 
+def test_no_term_of_the_help_reaches_into_its_meaning_on_a_phone(open_page):
+    page = open_page(width=360)
+    page.goto("/help/")
+    wide = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"
+    assert page.eval_on_selector_all("dt", wide) == []
+
+
 @pytest.mark.parametrize("name", ["overview", "step", "recorded-compaction", "context", "compactions-together"])
 def test_forced_colours_keep_lines_and_text(open_page, sessions, name):
     page = open_page(forced_colors="active")
