@@ -69,6 +69,24 @@ INVISIBLE = """() => {
 }"""
 
 
+# Words of tables that are cut in two by the end of a line; a path may be.
+BROKEN = r"""() => {
+  const broken = [];
+  for (const cell of document.querySelectorAll('main :is(th, td):not(.context-path)')) {
+    const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const { data } = walker.currentNode;
+      for (const { 0: word, index } of data.matchAll(/[\p{L}\d#]{2,20}/gu)) {
+        const range = document.createRange();
+        range.setStart(walker.currentNode, index);
+        range.setEnd(walker.currentNode, index + word.length);
+        if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(word);
+      }
+    }
+  }
+  return broken;
+}"""
+
 KEY_COLOURS = "all => all.map(one => getComputedStyle(one).backgroundColor)"
 FILLED = "() => document.querySelector('[data-plot]').data.filter(one => /^messages/.test(one.name ?? ''))"
 
@@ -120,6 +138,14 @@ def test_the_classes_of_a_request_fit_a_narrow_page(open_page, sessions):
     page = open_page(width=360)
     visit(page, sessions, "context")
     assert page.eval_on_selector(".table-wrap:has(.context-classes)", "e => e.scrollWidth - e.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("name", mostly_long(["context", "facts", "recorded-compaction", "rule"], short=["context"]))
+def test_no_word_of_a_table_is_cut_in_two_on_a_phone(open_page, sessions, name):
+    page = open_page(width=360)
+    visit(page, sessions, name)
+    assert page.eval_on_selector_all("main table", "all => all.length") > 0
+    assert page.evaluate(BROKEN) == []
 
 
 def test_no_term_of_the_help_reaches_into_its_meaning_on_a_phone(open_page):
