@@ -1,10 +1,13 @@
-"""gptme: after a turn above a share of the window it trims large results and long answers, or asks for a checkpoint.
+"""gptme: above a share of the window it clears or trims results and long answers, or asks for a checkpoint.
 
-Source of the rules: gptme, `tools/autocompact/`, by reading: profile `0.35` is version 0.35.1, profile `d27f98d3` an
-earlier revision (specification of new policies, section 2). It first estimates what trimming would save; where that is
-less than a tenth, a model writes a checkpoint. The trim of an answer, which picks sentences, is modelled by its length.
-Not here: pinned messages, the scores by which 0.35 clears stale results first, a budget that is configured, and the
-reduction that the earlier revision falls back to.
+Source of the rules: gptme, `tools/autocompact/`: profile `0.35` is version 0.35.1, run, profile `d27f98d3` an earlier
+revision, by reading (specification of new policies, section 2). 0.35.1 looks after the results of each answer and at
+the end of a turn, at the last prompt and its own count of what came since; the earlier one after turns, at a count of
+the texts. It first estimates what trimming would save; where that is less than a tenth, a model writes a checkpoint.
+For 0.35.1 that is nothing as long as the texts alone, without tools, are below its budget. The trim of an answer, which
+picks sentences, is modelled by its length. 0.35.1 first replaces older results by a note with the file that has them.
+Not here, for sizes do not show it: it leaves results that report an error, or name a path that a later message has. Nor
+are pinned messages here, and the reduction that the earlier revision falls back to.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_CALL, HAS_REASONING, REASONING, RESULT, TEXT
 from guard_core.errors import SummaryFailed
-from guard_core.forms import CutToEnds, Removed
+from guard_core.forms import CutToEnds, Removed, Replaced
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListPolicy, ListRequest, Sizes
@@ -37,6 +40,8 @@ RESULT_LEFT = 200  # tokens of a result that is trimmed; decision.py
 ANSWER_SHARE, REASONING_SHARE = 0.3, 0.3  # of an answer that its trim and its reasoning are taken for; decision.py
 ANSWER_AGE, REASONING_AGE = 3, 5  # messages behind it; decision.py
 LONG_ANSWER = 1_000  # tokens; decision.py
+LEAST_CLEARED, CLEARED_AGE = 200, 3  # tokens of a result, and messages behind it; engine.py, scoring.py
+CLEARED = "[an old result: the whole of it is in a file]".ljust(215, ".")  # as long as gptme's note with a usual path
 _SOURCE = "gptme 0.35.1, tools/autocompact"
 
 
@@ -51,10 +56,12 @@ COSTS = MessageCosts("gptme characters", _chars, lambda message: message.bytes)
 
 
 class GptmeSettings(msgspec.Struct, frozen=True):
-    """Shares of the window, tokens and numbers of messages; `early_share` is 0 where only the limit counts."""
+    """Shares of the window, tokens and numbers of messages; `early_share` is 0 where only the limit counts,
+    `budget_tokens` 0 where the share does."""
 
     profile: str
     budget_share: float
+    budget_tokens: int
     early_share: float
     max_tool_result_tokens: int
     keep_head: int
@@ -81,14 +88,25 @@ class Gptme(ListPolicy):
         return COSTS
 
     def limit(self, window: int) -> int:
-        share = int(self.settings.budget_share * window)
-        return max(min(share, window - MAX_OUTPUT - HEADROOM, CAP), LEAST) if self.is_current else share
+        share, budget = int(self.settings.budget_share * window), self.settings.budget_tokens
+        if not self.is_current:
+            return share
+        left = window - MAX_OUTPUT - HEADROOM
+        return min(budget, max(left, LEAST)) if budget else max(min(share, left, CAP), LEAST)
 
     def counted(self, sizes: Sizes) -> Ints:
-        return np.asarray((sizes.whole + sizes.ledger.system_chars) // CHARS_PER_TOKEN)
+        texts = (sizes.whole + sizes.ledger.system_chars) // CHARS_PER_TOKEN
+        if not self.is_current:
+            return np.asarray(texts)
+        return np.asarray(np.where(sizes.as_of >= 0, sizes.last + sizes.new // CHARS_PER_TOKEN, texts))
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
-        return np.asarray(counted < 0)
+        """Within a turn, after the results of an answer; the earlier revision never."""
+        if not self.is_current:
+            return np.asarray(counted < 0)
+        turns, rows = np.append(sizes.ledger.steps["turn"], -1), np.asarray(sizes.rows)
+        is_within = (rows > 0) & (turns[rows] == turns[rows - 1])
+        return np.asarray(self.over(counted, limit) & is_within)
 
     def acts_after_turn(self, sizes: Sizes) -> NDArray[np.bool_]:
         """Over the limit; and, in the earlier revision, from a lower share on where a result is large."""
@@ -116,15 +134,35 @@ class Gptme(ListPolicy):
 
     def compact(self, request: ListRequest, state: ListMemory) -> ListOutcome:
         messages = request.messages
-        tokens = [size // CHARS_PER_TOKEN for size in COSTS.messages(request.ledger, messages)]
-        saved = sum(self._saving(request, message, place, tokens) for place, message in enumerate(messages))
-        if saved < LEAST_SAVING * request.counted:
+        tokens = self._tokens(request, messages)
+        if self.is_current and sum(tokens) + request.ledger.system_chars // CHARS_PER_TOKEN < request.limit:
             return self._checkpoint(request, state, messages, tokens)
-        trimmed = self._trimmed(request, messages, tokens)
+        cleared = self._cleared(request, messages) if self.is_current else messages
+        left = self._tokens(request, cleared)
+        is_enough = self.is_current and sum(left) < request.limit
+        saved = sum(tokens) - sum(left)
+        if not is_enough:
+            saved += sum(self._saving(request, message, place, left) for place, message in enumerate(cleared))
+        if saved < LEAST_SAVING * (sum(tokens) if self.is_current else request.counted):
+            return self._checkpoint(request, state, messages, tokens)
+        trimmed = cleared if is_enough else self._trimmed(request, cleared, left)
         after = view_of(request.ledger, trimmed)
         if after == view_of(request.ledger, messages):
             return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
         return ListOutcome(after, state, reason=f"{self.reason(request)}: results and answers are trimmed")
+
+    def _tokens(self, request: ListRequest, messages: list[ListMessage]) -> list[int]:
+        """What gptme's count of each message is taken for."""
+        return [size // CHARS_PER_TOKEN for size in COSTS.messages(request.ledger, messages)]
+
+    def _cleared(self, request: ListRequest, messages: list[ListMessage]) -> list[ListMessage]:
+        """The list with a note in the place of each older result."""
+        ledger, form = request.ledger, Replaced(text=CLEARED, over=LEAST_CLEARED * CHARS_PER_TOKEN - 1).name
+        cleared = list(messages)
+        for place in range(self._protected(ledger), len(messages) - CLEARED_AGE):
+            if messages[place].event >= 0 and role_of(ledger, messages[place]) == TOOL:
+                cleared[place] = messages[place].joined(form)
+        return cleared
 
     def _protected(self, ledger: Ledger) -> int:
         """How many of the log's messages always stay: a system prompt that the log does not hold is one of them."""
@@ -188,7 +226,8 @@ class Gptme(ListPolicy):
     def _checkpoint(
         self, request: ListRequest, state: ListMemory, messages: list[ListMessage], tokens: list[int]
     ) -> ListOutcome:
-        """The first messages, a checkpoint of those after them, and the newest within their budget."""
+        """The first messages, a checkpoint, and the newest within their budget. 0.35.1 asks for it within the
+        conversation, of all messages, and writes one although the newest are all that there is."""
         ledger, first = request.ledger, min(self._protected(request.ledger), len(messages))
         while first < len(messages) and role_of(ledger, messages[first]) == TOOL:
             first += 1  # ours: the results of a call that stays do so, too
@@ -196,16 +235,18 @@ class Gptme(ListPolicy):
         cut = len(messages) - int(np.searchsorted(sums, self.settings.keep_recent_tokens, side="right"))
         while cut < len(messages) and role_of(ledger, messages[cut]) == TOOL:
             cut += 1
-        if cut <= first or all(message.inserted is not None for message in messages[first:cut]):
+        earlier = messages[first:] if self.is_current else messages[first:cut]
+        if all(message.inserted is not None for message in earlier) or (cut <= first and not self.is_current):
             return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
-        given = view_of(ledger, messages[first:cut])
+        given = request.view if self.is_current else view_of(ledger, messages[first:cut])
         try:
             summary, asked = request.summarise(state, given, self.settings.summary_budget)
         except SummaryFailed:
             failed = msgspec.structs.replace(state, calls=state.calls + 1)
             return ListOutcome(request.view, failed, held=SUMMARISER_FAILED)
         checkpoint = ListMessage(inserted=Synthetic("checkpoint", summary.bytes, summary.text))
-        after = view_of(ledger, [*messages[:first], checkpoint, *messages[cut:]])
+        newest = [message for message in messages[max(cut, first) :] if not self.is_current or message.inserted is None]
+        after = view_of(ledger, [*messages[:first], checkpoint, *newest])
         asked = msgspec.structs.replace(asked, summary_bytes=summary.bytes)
         return ListOutcome(after, asked, (request.passed(given, after, summary_bytes=summary.bytes),))
 
@@ -213,7 +254,7 @@ class Gptme(ListPolicy):
 KIND = PolicyKind(
     Gptme.name,
     "gptme",
-    "After a turn that reaches a share of the window, trims large results and long answers or writes a checkpoint.",
+    "From a share of the window on, clears old results, trims long answers or writes a checkpoint.",
     lambda **values: Gptme(GptmeSettings(**values)),
     (
         Setting(
@@ -225,6 +266,16 @@ KIND = PolicyKind(
             f"{_SOURCE}, util/context_budget.py",
             main=True,
             sweep=(0.9, 0.7, 0.5),
+        ),
+        Setting(
+            "budget_tokens",
+            "Budget",
+            COUNT,
+            0,
+            "acts from this count on, at most 9,192 tokens below the window; 0: the share counts",
+            f"{_SOURCE}, util/context_budget.py: context_budget",
+            unit="tokens",
+            not_in=(EARLIER,),
         ),
         Setting(
             "early_share",
@@ -267,10 +318,18 @@ KIND = PolicyKind(
         summary_budget(),
     ),
     (
-        Profile(CURRENT, "0.35.1: one budget; trims to 70 % of it"),
+        Profile(CURRENT, "0.35.1: one budget, within turns, too; clears old results, or trims to 70 % of it"),
         Profile(EARLIER, "an earlier revision: acts from half of the window on if a result is large"),
     ),
     known_problems=(
+        KnownProblem(
+            "A checkpoint that removes nothing",
+            (
+                "Where the newest messages within their budget are all that there is, 0.35.1 adds the checkpoint to "
+                "them. The count stays above the limit, so that it asks for another one after each answer."
+            ),
+            "gptme 0.35.1, run with results that the provider counts ten times as high as gptme",
+        ),
         KnownProblem(
             "Large results lead to a checkpoint",
             (
