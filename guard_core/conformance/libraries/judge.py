@@ -27,7 +27,14 @@ from guard_core.conformance.libraries.scripts import (
     usage_of,
     without_calls,
 )
-from guard_core.conformance.libraries.views import Shown, difference, own_view, recorded_views, with_joined_users
+from guard_core.conformance.libraries.views import (
+    Shown,
+    by_first_alike,
+    difference,
+    own_view,
+    recorded_views,
+    with_joined_users,
+)
 from guard_core.conformance.vectors import LARGEST_FILE, VectorError, convert
 from guard_core.costs import EventCounter
 from guard_core.errors import SettingError, UnknownName
@@ -214,7 +221,10 @@ class RunJudge:
         for number, (call, item) in enumerate(zip(theirs, ours, strict=False)):
             what, given = f"messages given to summariser call {number}", _given(item, self.scripted)
             if "given" in call:
-                self.comparison.equal(at, what, indices(call["given"]), given)
+                theirs_given = indices(call["given"])
+                if theirs_given != given:
+                    theirs_given, given = by_first_alike(theirs_given, self.script), by_first_alike(given, self.script)
+                self.comparison.equal(at, what, theirs_given, given)
             elif "marks" in call:
                 # A message without a marker cannot be seen in the prompt of a summariser.
                 seen = sorted(_quoted(item).union(index for index in given if _has_mark(self.scripted, index)))

@@ -225,7 +225,17 @@ def _message_difference(theirs: Shown, ours: Shown, events: tuple[Event, ...]) -
 def _named(message: Event) -> tuple[Any, ...]:
     """What the files know a message by that is verbatim."""
     facts = facts_of(message)
-    return facts["role"], facts["text"], facts["calls"]
+    return facts["role"], facts["text"], tuple(facts["calls"])
+
+
+def by_first_alike(indices: list[int], events: tuple[Event, ...]) -> list[int]:
+    """The indices of messages of the script, each replaced by that of the first message that it cannot be told apart
+    from: of empty answers, a file may name any."""
+    first: dict[tuple[Any, ...], int] = {}
+    names = [_named(event) for event in events]
+    for index, name in enumerate(names):
+        first.setdefault(name, index)
+    return sorted(first[names[index]] if index < len(names) else index for index in indices)
 
 
 def _facts(shown: Shown, events: tuple[Event, ...]) -> dict[str, Any]:

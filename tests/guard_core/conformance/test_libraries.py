@@ -88,6 +88,28 @@ def test_pictures_do_not_tell_verbatim_messages_apart():
     assert difference([Shown(1)], [Shown(2)], events).what == "message 0 of the view, which message"
 
 
+@pytest.mark.parametrize(("named", "equal"), [([0, 1, 2, 6], True), ([0, 1, 3, 6], False), ([0, 1, 6], False)])
+def test_a_summariser_may_be_given_any_of_the_messages_that_cannot_be_told_apart(tmp_path, named, equal):
+    """inspect_ai 0.3.285: a file names the first empty answer of two, of which the summariser was given the second."""
+    messages = [
+        *CONVERSATION["messages"][:2],
+        {"role": "assistant", "text": ""},
+        {"role": "user", "text": {"prefix": "[m3] ", "unit": "look ", "chars": 4_000}},
+        {"role": "user", "text": "[m4] And now?"},
+        {"role": "assistant", "text": ""},
+        {"role": "user", "text": {"prefix": "[m6] ", "unit": "look ", "chars": 4_000}},
+        {"role": "assistant", "text": "[m7] Done."},
+    ]
+    summary = {"new": 1, "role": "user", "chars": 875}
+    steps = [
+        [5, 1, 1_111, 500, {"view": [[0, 1], summary], "summariser": [{"given": [[0, 4]], "reply": 600}]}],
+        [7, 1, 1_323, 500, {"view": [[0, 1], summary], "summariser": [{"given": named, "reply": 600}]}],
+    ]
+    parameters = {"name": "small", "threshold": 500}
+    unequal = differences(judged(tmp_path, steps, parameters, messages=messages, strategy="summary"))
+    assert any("messages given" in item for item in unequal) is not equal
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [
