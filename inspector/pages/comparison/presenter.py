@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 from django.urls import reverse
 
+from guard_core.counts import RECORDED
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.outcomes.cycles import Cycle
-from guard_core.outcomes.outcome import RECORDED, PolicyOutcome
+from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.words import closest_words, dollars, rewrites_words, summariser_words
 from guard_core.windows.prices import UNIT
 from inspector.figures.sparkline import sparkline, words

@@ -38,6 +38,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "pi": "edits of its context",
     },
     20: {"pi": "names of agents that write pi's entries, such as Letta Code, OpenClaw and oh-my-pi"},
+    21: {"gemini-cli": "tokens of thoughts among those of the answer", "gptme": "version, window and compactions"},
 }
 
 
