@@ -52,10 +52,11 @@ def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, s
         f"{gap.get_absolute_url()}?profile=early&window=100000&cap=3#saved",
     )
     row = Preset.unscoped.get()
-    assert (row.name, row.query) == ("Late and small", "?profile=early&window=100000&cap=3")
+    assert (row.name, row.query) == ("Late and small", "?policy=contextguard&profile=early&window=100000&cap=3")
     other = store(bundled("small-window"))
     shown = menu(client.get(other.get_absolute_url()).text)
-    assert f'href="{other.get_absolute_url()}?profile=early&amp;window=100000&amp;cap=3"' in shown
+    settings = "policy=contextguard&amp;profile=early&amp;window=100000&amp;cap=3"
+    assert f'href="{other.get_absolute_url()}?{settings}"' in shown
     assert "ContextGuard, profile early, window 100,000, cap 3" in shown
     assert "aria-current" not in shown
     chosen = menu(client.get(other.get_absolute_url() + row.query).text)
@@ -154,9 +155,9 @@ def test_a_new_name_that_cannot_be_is_refused_in_words(client, save, name, words
     assert Preset.unscoped.get(pk=row.pk).name == "old"
 
 
-def test_the_default_settings_are_saved_by_the_name_of_their_policy(client, gap, save):
+def test_the_default_settings_are_saved_by_the_names_of_their_policy_and_profile(client, gap, save):
     client.post(save, {"name": "as it is", "query": "?"})
-    assert Preset.unscoped.get().query == "?policy=contextguard"
+    assert Preset.unscoped.get().query == "?policy=contextguard&profile=current"
     assert "aria-current" in menu(client.get(gap.get_absolute_url()).text)
 
 
@@ -168,7 +169,7 @@ def test_without_presets_only_the_form_that_saves_one_is_shown(client, gap):
 
 def test_a_changed_setting_is_what_would_be_saved(part_of, gap):
     shown = menu(part_of(gap.get_absolute_url() + "?cap=3", "chart").content.decode())
-    assert 'name="query" value="?cap=3"' in shown
+    assert 'name="query" value="?policy=contextguard&amp;profile=current&amp;cap=3"' in shown
 
 
 def test_a_setting_that_its_policy_no_longer_has_is_named_and_the_others_are_used(client, gap):
@@ -176,7 +177,7 @@ def test_a_setting_that_its_policy_no_longer_has_is_named_and_the_others_are_use
     shown = menu(client.get(gap.get_absolute_url() + "?cap=3").text)
     left_out = re.search("no longer takes it: ([^<]*)", shown)[1]
     assert left_out == "profile newest, ratio_of_old 0.5, buffer many."
-    assert f'href="{gap.get_absolute_url()}?cap=3"' in shown
+    assert f'href="{gap.get_absolute_url()}?policy=contextguard&amp;profile=current&amp;cap=3"' in shown
     assert shown.startswith('<details class="saved-queries" open')  # what is in use now is a part of the preset
 
 
