@@ -8,12 +8,15 @@ import html
 import re
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from inspector.models import AccountRole, Preset, Project, default_project
 from inspector.pages.shared import saved_queries
 from inspector.pages.shared.saved_queries import MOST
 from tests.builders import bundled
+from tests.guard_core.outcomes.cast import counted
+from tests.inspector.pages.conftest import stored
 from tests.inspector.people import browser, person
 
 HOSTILE = "<script>alert(1)</script> & “q”"
@@ -55,8 +58,7 @@ def test_settings_are_saved_chosen_on_another_session_and_deleted(client, gap, s
     assert (row.name, row.query) == ("Late and small", "?policy=contextguard&profile=early&window=100000&cap=3")
     other = store(bundled("small-window"))
     shown = menu(client.get(other.get_absolute_url()).text)
-    settings = "policy=contextguard&amp;profile=early&amp;window=100000&amp;cap=3"
-    assert f'href="{other.get_absolute_url()}?{settings}"' in shown
+    assert f'href="{other.get_absolute_url()}{html.escape(row.query)}"' in shown
     assert "ContextGuard, profile early, window 100,000, cap 3" in shown
     assert "aria-current" not in shown
     chosen = menu(client.get(other.get_absolute_url() + row.query).text)
@@ -155,7 +157,7 @@ def test_a_new_name_that_cannot_be_is_refused_in_words(client, save, name, words
     assert Preset.unscoped.get(pk=row.pk).name == "old"
 
 
-def test_the_default_settings_are_saved_by_the_names_of_their_policy_and_profile(client, gap, save):
+def test_the_default_settings_are_saved_by_the_name_of_their_policy(client, gap, save):
     client.post(save, {"name": "as it is", "query": "?"})
     assert Preset.unscoped.get().query == "?policy=contextguard&profile=current"
     assert "aria-current" in menu(client.get(gap.get_absolute_url()).text)
@@ -179,6 +181,16 @@ def test_a_setting_that_its_policy_no_longer_has_is_named_and_the_others_are_use
     assert left_out == "profile newest, ratio_of_old 0.5, buffer many."
     assert f'href="{gap.get_absolute_url()}?policy=contextguard&amp;profile=current&amp;cap=3"' in shown
     assert shown.startswith('<details class="saved-queries" open')  # what is in use now is a part of the preset
+
+
+@pytest.mark.django_db
+def test_a_preset_that_names_no_policy_is_one_of_contextguard_on_a_session_of_any_agent(client):
+    preset("?buffer=10%25")
+    row = stored(msgspec.structs.replace(counted((9_000, 20_000)), format="claude-code"))
+    shown = menu(client.get(row.get_absolute_url()).text)
+    assert "Saves Claude Code" in shown
+    assert "ContextGuard, profile current, buffer 10%" in shown
+    assert f'href="{row.get_absolute_url()}?policy=contextguard&amp;profile=current&amp;buffer=10%25"' in shown
 
 
 def test_a_preset_that_is_in_use_whole_has_nothing_to_name(client, gap):
