@@ -24,6 +24,7 @@ from inspector.pages.shared import comments
 from inspector.pages.shared.comments import NAME_COOKIE, CommentPlace, named_place, place_of
 from inspector.pages.shared.project import project_of
 from inspector.replays.choice import NAMES, parse_choice
+from inspector.replays.own_policy import own_policy
 
 LONGEST_TOKEN = 100  # characters
 COOKIE_SECONDS = 365 * 24 * 3600
@@ -210,7 +211,7 @@ def _url(request: HttpRequest, session: Session, place: CommentPlace) -> str:
         given = request.POST.get("settings", "")[:2_000].removeprefix("?")
         query = QueryDict(given.encode("utf-8", "replace").decode())
     side = query.get("side", "")
-    choice, _ = parse_choice({name: query.get(name, "") for name in NAMES})
+    choice, _ = parse_choice({name: query.get(name, "") for name in NAMES}, own_policy(session))
     if (here := _here(request)) is not None:
         return reverse("session_comments", args=[session.pk]) + choice.query(**here)
     return place.url(session.pk, choice, side if side in SIDES else "")

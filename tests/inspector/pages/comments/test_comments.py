@@ -17,7 +17,9 @@ from inspector.pages.comments import writing
 from inspector.pages.shared.comments import LONGEST_TEXT, NAME_COOKIE, CommentPlace
 from inspector.sharing.making import NAMES
 from tests.builders import bundled
+from tests.guard_core.outcomes.cast import counted
 from tests.inspector.conftest import imported
+from tests.inspector.pages.conftest import stored
 from tests.inspector.pages.share.tools import drafted, published, session_with_secrets
 from tests.inspector.people import browser, person
 
@@ -202,6 +204,12 @@ def test_threads_and_sessions_have_limits(client, row):
 def test_the_settings_of_a_replay_are_kept(client, row):
     answer = client.post(page(row), {"text": "x", "step": 3, "settings": "?policy=codex&evil=1&side=replayed"})
     assert answer["Location"].startswith(page(row, "session_steps") + "?policy=codex&at=3&side=replayed#")
+
+
+def test_settings_of_the_policy_of_the_own_agent_are_kept_without_its_name(client):
+    row = stored(msgspec.structs.replace(counted((9_000, 20_000)), format="claude-code"))
+    answer = client.post(page(row), {"text": "x", "step": 2, "settings": "?max_output=8000&side=replayed"})
+    assert answer["Location"].startswith(page(row, "session_steps") + "?max_output=8000&at=2&side=replayed#")
 
 
 def test_in_local_mode_a_name_is_typed_once(client, row):
