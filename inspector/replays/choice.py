@@ -121,8 +121,9 @@ def _grouped(value: str) -> str:
 def parse_choice(query: Mapping[str, str], own: OwnPolicy | None = None) -> tuple[Choice, dict[str, str]]:
     """The settings of a query string, and an error in words for each that is not allowed (and is then left out).
 
-    `own` is what the session has that is replayed; a policy is kept by name where no session is meant. A setting at its
-    default is left out, but not of an agent's policy: the default there is what a recording gives.
+    `own` is what the session has that is replayed; policy and profile are kept by name where no session is meant, for
+    each has its own. A setting at its default is left out, but not of an agent's policy: the default there is what a
+    recording gives.
     Settings that the chosen policy does not have or use are left out without an error, and so is a profile that only
     other policies have: a form whose policy is changed still sends those of the policy before.
     """
@@ -140,7 +141,8 @@ def parse_choice(query: Mapping[str, str], own: OwnPolicy | None = None) -> tupl
     policy = read("policy", lambda text: _one_of("policy", text, POLICIES))
     kind = policy_kind(policy or of_session.policy)
     default_profile = of_session.profile_of(kind)
-    profile = read("profile", lambda text: _profile(kind, text)) or default_profile
+    chosen_profile = read("profile", lambda text: _profile(kind, text))
+    profile = chosen_profile or default_profile
     unused = ignored(kind, profile)
     settings = []
     for setting in kind.settings:
@@ -151,7 +153,7 @@ def parse_choice(query: Mapping[str, str], own: OwnPolicy | None = None) -> tupl
             settings.append((setting.key, value))
     choice = Choice(
         policy="" if own is not None and policy == own.policy else policy,
-        profile="" if profile == default_profile else profile,
+        profile="" if own is not None and chosen_profile == default_profile else chosen_profile,
         window=read("window", parse_window),
         summary=read("summary", lambda text: _one_of("summary", text, SUMMARIES)) if kind.summarises else "",
         settings=tuple(settings),

@@ -52,5 +52,5 @@ def filled(choice: Choice) -> tuple[dict[str, str], dict[str, str]]:
             left_out[key] = value
         else:
             settings = longer
-    fields = {"policy": choice.kind.name, "profile": choice.profile, "window": choice.window, "settings": settings}
+    fields = {"policy": choice.kind.name, "profile": choice.in_profile, "window": choice.window, "settings": settings}
     return fields, left_out

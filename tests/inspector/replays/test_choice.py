@@ -29,11 +29,15 @@ def test_no_settings_are_the_default():
 
 
 def test_defaults_that_were_typed_are_left_out_of_the_address():
-    choice, errors = parse_choice({"profile": "current", "buffer": "auto"})
-    assert (choice, errors) == (Choice(), {})
-    typed = {"policy": "contextguard", "window": "1M"}
+    typed = {"policy": "contextguard", "profile": "current", "buffer": "auto", "window": "1M"}
     assert parse_choice(typed, OwnPolicy())[0].pairs() == {"window": "1000000"}
-    assert parse_choice(typed)[0].pairs() == {"policy": "contextguard", "window": "1000000"}  # of no session
+
+
+def test_policy_and_profile_are_kept_by_name_where_no_session_is_meant():
+    """A session of another agent, or of another version, has others where none is named."""
+    typed = {"policy": "claude-code", "profile": "from-2.1.154"}
+    assert parse_choice(typed)[0].pairs() == typed
+    assert parse_choice({"policy": "contextguard", "window": "1M"})[0].query() == "?policy=contextguard&window=1000000"
 
 
 CLAUDE_CODE = OwnPolicy("claude-code", "until-2.1.19")
@@ -75,7 +79,7 @@ def option_of(field):
 
 
 def test_the_default_policy_alone_is_one_that_was_chosen():
-    choice, errors = parse_choice({"profile": "current", "policy": "contextguard"})
+    choice, errors = parse_choice({"profile": "current", "policy": "contextguard"}, OwnPolicy())
     assert (choice.query(), choice.changed, errors) == ("?policy=contextguard", True, {})
 
 
@@ -185,7 +189,7 @@ def test_a_setting_of_another_policy_is_left_out_without_an_error():
 def test_what_the_form_of_a_policy_sends_is_no_error_under_another():
     for sent in map(sent_by_form, POLICIES):
         for name in POLICIES:
-            choice, errors = parse_choice({**sent, "policy": name})
+            choice, errors = parse_choice({**sent, "policy": name}, OwnPolicy())
             assert (choice.kind.name, choice.profile, errors) == (name, "", {}), sent
 
 

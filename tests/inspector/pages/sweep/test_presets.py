@@ -66,8 +66,8 @@ def test_the_filters_of_the_sessions_are_kept(client, gap):
     ("query", "words"),
     [
         ("?profile=early&window=100000&buffer=10%25", "ContextGuard, profile early, buffer 10%, window 100,000: "),
-        ("?policy=codex&limit=80000", "Codex, limit 80000: "),
-        ("?policy=contextguard", "ContextGuard: "),
+        ("?policy=codex&limit=80000", "Codex, profile current, limit 80000: "),
+        ("?policy=contextguard", "ContextGuard, profile current: "),
     ],
 )
 def test_the_form_that_a_preset_filled_can_be_sent_as_it_is(client, gap, query, words):

@@ -10,7 +10,9 @@ from datetime import timedelta
 import pytest
 from django.http import QueryDict
 from django.utils import timezone
+from msgspec.structs import replace
 
+from guard_core.policies import POLICIES
 from guard_core.sweep import MEASURES
 from inspector.jobs import queue, recovery
 from inspector.jobs.leased import MAX_ATTEMPTS
@@ -25,6 +27,7 @@ from inspector.replays.analysis import analyse
 from inspector.replays.choice import parse_choice
 from inspector.storage import deleting
 from tests.builders import model, session, user
+from tests.guard_core.outcomes.cast import counted
 from tests.inspector.pages.conftest import stored
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +105,18 @@ def test_every_cell_opens_a_replay_with_the_figures_of_the_cell(client, two):
         assert len(trace.compactions) == cell.compactions
         assert int(trace.columns["modelled_prompt_tokens"].max()) == cell.peak
         assert int(trace.columns["overflow"].sum()) == cell.overflow_steps
+
+
+def test_a_cell_of_a_profile_opens_the_session_in_that_profile_and_not_in_that_of_the_agents_version(client, db):
+    old = replace(counted((9_000, 20_000)), format="claude-code", versions=((0, "2.1.14"),))
+    profiles = POLICIES["claude-code"].profile_names
+    axis = {"axis1": "profile", "values1": ",".join(profiles), "axis2": "", "values2": ""}
+    sweep = started(client, session=str(stored(old).pk), policy="claude-code", **axis)
+    work()
+    answer = answer_of(sweep)
+    for cell, profile in zip(answer.result.cells, profiles, strict=True):
+        shown = client.get(presenter.link(answer, cell)).text
+        assert f"Replayed under Claude Code, profile {profile}" in shown
 
 
 def test_sessions_with_one_title_are_told_apart_by_what_else_is_known_of_them(client, db):
