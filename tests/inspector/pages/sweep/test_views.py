@@ -246,6 +246,11 @@ def options(page: str, axis: int) -> list[str]:
     return re.findall('<option value="([a-z_]+)"', menu)
 
 
+def test_the_form_says_which_profile_is_replayed_where_none_is_chosen(client, two):
+    page = html.unescape(client.get("/sweeps/new", {"policy": "claude-code"}).text)
+    assert '<option value="">that of the agent\'s version, else from-2.1.154</option>' in page
+
+
 def test_only_settings_that_have_an_effect_in_the_profile_are_offered(client, two):
     assert "max_turns" not in options(client.get("/sweeps/new").text, 1)
     changed = {**FORM, "profile": "tail", "policy_before": "contextguard"}
