@@ -84,11 +84,11 @@ class _StreamServer(NamedTuple):
             # Whoever limits the size of bodies, be it a proxy, says so in a page or in plain text.
             is_json = response.status != TOO_LARGE or text.startswith(b"{")
             answer = json.loads(text) if is_json else {"error": f"{len(body):,} bytes are too many at once"}
-        except (OSError, http.client.HTTPException) as error:
-            raise _NotReached(f"{type(error).__name__}: {error}") from error
-        except ValueError as error:  # a proxy's page, or the address of something else
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:  # a proxy's page, or the address of something else
             to = f" (redirected to {place})" if (place := response.getheader("Location")) else ""
             raise _NotReached(f"the server answered with status {response.status} and no JSON{to}") from error
+        except (OSError, http.client.HTTPException, ValueError) as error:  # an address that HTTP cannot hold, too
+            raise _NotReached(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
         return response.status, answer if isinstance(answer, dict) else {}

@@ -273,6 +273,14 @@ def test_an_answer_that_is_a_page_of_something_else_is_said_with_where_it_leads(
     assert [path.name for path in tmp_path.iterdir()] == ["mine.stream.jsonl"]
 
 
+def test_an_address_that_no_request_can_hold_is_said_and_the_lines_stay_in_the_spool(inspector, tmp_path):
+    client = Client(f"{inspector.origin}/prüfer", "mine", spool=tmp_path)
+    client.write(b'{"a":1}\n')
+    until(lambda: client.trouble.startswith("not sent now: UnicodeEncodeError"))
+    client.close(0.01)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.stream.jsonl"]
+
+
 def test_a_stream_of_which_the_server_has_more_is_set_aside(inspector, tmp_path):
     (tmp_path / "old.stream.jsonl").write_bytes(b'{"old":0}\n{"cut')
     inspector.lines["old"] = [{"old": 0}, {"old": 1}]
