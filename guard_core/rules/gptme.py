@@ -66,7 +66,7 @@ def _budget(typed: Typed) -> float | None:
 
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
-    """The rule of a stretch."""
+    """90 % of the window, or what it leaves for an answer, at most 256,000 tokens, unless a budget was typed."""
     window, budget = stretch.window, _budget(typed)
     output = chosen(OUTPUT, whole(typed, OUTPUT), MAX_OUTPUT, "tokens", "default; the most tokens of an answer")
     settings, size = [window_setting(window), output], int(output.value or MAX_OUTPUT)
@@ -102,7 +102,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
 
 
 def _tokens(ledger: Ledger) -> Ints:
-    """Gptme's count of each event, in tokens."""
+    """What gptme's count of each event is taken for, in tokens."""
     return np.asarray(COSTS.events(ledger, ledger.parts_in("")) // CHARS_PER_TOKEN)
 
 
