@@ -75,23 +75,26 @@ def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     recounted, falls = {change.step for change in count_changes(ledger)}, list[ShrunkRequest]()
     for row in np.flatnonzero(fallen & same_model):
         fall = ShrunkRequest(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
-        if fall.step not in recounted and not _had_risen(ledger, fall, int(first[row]), falls[-1:]):
+        if fall.step not in recounted and not _had_risen(ledger, fall, (first[: row + 1], last[: row + 1]), falls[-1:]):
             falls.append(fall)
     return tuple(falls)
 
 
-def _had_risen(ledger: Ledger, fall: ShrunkRequest, before: int, earlier: Sequence[ShrunkRequest]) -> bool:
-    """Does a request lack only what a few calls up to `before` had beside the log, such as pages that the provider read
+def _had_risen(
+    ledger: Ledger, fall: ShrunkRequest, neighbours: tuple[Ints, Ints], earlier: Sequence[ShrunkRequest]
+) -> bool:
+    """Does a request lack only what a few calls before it had beside the log, such as pages that the provider read
     while it answered: of what was sent before them, and of the texts since, it lacks less than a fall. A count that is
-    still low from an `earlier` fall is no measure of that."""
-    first, last = continued(ledger)
+    still low from an `earlier` fall is no measure of that. `neighbours` are those of `continued` up to the fall."""
     recorded, at, model = (ledger.steps[name] for name in ("prompt_tokens", "at", "model"))
     lexical, pictures, step = ledger.prefix("lexical_tokens"), _pictures(ledger), fall.step
+    firsts, lasts = neighbours
+    before, place = int(firsts[-1]), len(firsts) - 1
     for _ in range(MOST_RAISED):
-        row = int(np.searchsorted(last, before))
-        if row == len(last) or last[row] != before:
+        place -= 1
+        if place < 0 or lasts[place] != before:
             return False
-        before = int(first[row])
+        before = int(firsts[place])
         if any(
             recorded[one.step : before + 1].max(initial=0) < one.before - _least_fall(one.before) for one in earlier
         ):
@@ -107,7 +110,7 @@ def _had_risen(ledger: Ledger, fall: ShrunkRequest, before: int, earlier: Sequen
 
 def _pictures(ledger: Ledger) -> Ints:
     """How many of the messages up to each one have pictures."""
-    return prefix_sums(((ledger.events["flags"] & HAS_MEDIA) > 0).astype(np.int64))
+    return ledger.prefix_by("messages with pictures", lambda known: ((known.events["flags"] & HAS_MEDIA) > 0) * 1)
 
 
 def returned_at(ledger: Ledger, fall: ShrunkRequest) -> int:
