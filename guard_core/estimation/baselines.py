@@ -54,14 +54,27 @@ class ShrunkRequest:
 
 
 def silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
-    """The steps at which the recorded prompt falls while the log grew and no compaction is recorded."""
+    """The falls of the prompt at which messages of the log seem to be gone, not only what a few calls had beside it."""
     if "silent truncations" not in ledger.derived:
-        ledger.derived["silent truncations"] = _silent_truncations(ledger)
+        (first, last), cuts = continued(ledger), list[ShrunkRequest]()
+        for fall in unexplained_falls(ledger):
+            row = int(np.searchsorted(last, fall.step))
+            if not _had_risen(ledger, fall, (first[: row + 1], last[: row + 1]), cuts[-1:]):
+                cuts.append(fall)
+        ledger.derived["silent truncations"] = tuple(cuts)
     known: tuple[ShrunkRequest, ...] = ledger.derived["silent truncations"]
     return known
 
 
-def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
+def unexplained_falls(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
+    """The steps at which the recorded prompt falls while the log grew and no compaction is recorded."""
+    if "unexplained falls" not in ledger.derived:
+        ledger.derived["unexplained falls"] = _unexplained_falls(ledger)
+    known: tuple[ShrunkRequest, ...] = ledger.derived["unexplained falls"]
+    return known
+
+
+def _unexplained_falls(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     first, last = continued(ledger)
     recorded, at = ledger.steps["prompt_tokens"], ledger.steps["at"]
     lexical = ledger.prefix("lexical_tokens")
@@ -72,12 +85,12 @@ def _silent_truncations(ledger: Ledger) -> tuple[ShrunkRequest, ...]:
     fallen = (recorded[last] < recorded[first]) & (at[last] > at[first])
     fallen &= (missing >= least) & (missing > _reasoning(ledger, first, last))
     fallen &= ~np.isin(first, repeated_counts(ledger))  # a fall from a count that is another call's
-    recounted, falls = {change.step for change in count_changes(ledger)}, list[ShrunkRequest]()
-    for row in np.flatnonzero(fallen & same_model):
-        fall = ShrunkRequest(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
-        if fall.step not in recounted and not _had_risen(ledger, fall, (first[: row + 1], last[: row + 1]), falls[-1:]):
-            falls.append(fall)
-    return tuple(falls)
+    recounted = {change.step for change in count_changes(ledger)}
+    return tuple(
+        ShrunkRequest(int(last[row]), int(recorded[first[row]]), int(recorded[last[row]]), int(added[row]))
+        for row in np.flatnonzero(fallen & same_model)
+        if int(last[row]) not in recounted
+    )
 
 
 def _had_risen(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from guard_core.compaction_bases import EDIT
 from guard_core.counts import counted_compactions
-from guard_core.estimation.baselines import falls_at_other_models, silent_truncations
+from guard_core.estimation.baselines import falls_at_other_models, unexplained_falls
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.base import Agent, Stretch
 from guard_core.rules.counters import (
@@ -102,7 +102,7 @@ class CheckCounts:
     def cut(self) -> Ints:
         """The steps at which the history may have been cut without a record: those whose recorded prompt fell far
         though the log grew, and the calls without a count before them, which may have been cut already."""
-        deep = [fall.step for fall in silent_truncations(self.ledger) if fall.is_deep]
+        deep = [fall.step for fall in unexplained_falls(self.ledger) if fall.is_deep]
         counted = np.flatnonzero(self.ledger.steps["prompt_tokens"] > 0)
         steps: set[int] = set()
         for step in (*deep, *falls_at_other_models(self.ledger).tolist()):
@@ -113,7 +113,7 @@ class CheckCounts:
     @cached_property
     def fallen(self) -> Ints:
         """The steps whose recorded prompt fell at all though the log grew, and no compaction is recorded."""
-        return np.array([fall.step for fall in silent_truncations(self.ledger)], dtype=np.int64)
+        return np.array([fall.step for fall in unexplained_falls(self.ledger)], dtype=np.int64)
 
     @cached_property
     def sliding(self) -> frozenset[int]:
