@@ -50,6 +50,10 @@ SIGNED, SHOWN = 4, 3
 BELIEF = np.array([800.0, 800.0, 800.0, 800.0, 800.0, 3.0, 3_000.0, 24.0])
 HIGHEST = np.array([8.0, 8.0, 8.0, 8.0, 8.0, 20_000.0, 2.0, 200.0])
 LEVEL_BELIEF = 5_000.0  # tokens that must have been measured before the session's own level counts for half
+# Intervals that must have been measured before it counts for half of that: a few may hold content that the file lacks.
+# Source: of 0, 4 and 10, tried on 58 public recordings and 14 samples; with 0, 24 of these recordings have a median
+# error of 9.0 instead of 4.6 % fifty calls ahead, and the other 34 are as good.
+LEVEL_INTERVALS = 10
 MOST_INTERVALS = 4_000  # ratios of longer sessions are fitted over so many intervals, evenly spaced
 TOOL_SHARE = 0.6  # an interval measures a tool where the tool's results are this much of it
 TOOL_BELIEF = 4_000.0  # tokens of a tool that must have been measured before its own factor counts for half
@@ -213,7 +217,7 @@ def _level(estimate: Floats, goal: Floats, belief: float) -> float:
     order = np.argsort(ratio, kind="stable")
     half = np.cumsum(estimate[order])
     middle = order[int(np.searchsorted(half, half[-1] / 2))]
-    share = float(half[-1]) / (float(half[-1]) + belief)
+    share = float(half[-1]) / (float(half[-1]) + belief) * len(goal) / (len(goal) + LEVEL_INTERVALS)
     return 1.0 + (float(np.clip(ratio[middle], 0.25, 6.0)) - 1.0) * share
 
 

@@ -147,13 +147,13 @@ def test_a_picture_does_not_cost_its_bytes():
 
 def test_an_inserted_summary_takes_what_the_first_call_after_it_holds():
     note = user("summary " * 400)
-    events = [part for _ in range(6) for part in (user("ask " * 300), model("tell " * 300))]
-    cut = RecordedCompaction(6, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
-    prompts = (900, 1_800, 2_700, 2_000, 2_900, 3_800)
+    events = [part for _ in range(12) for part in (user("ask " * 300), model("tell " * 300))]
+    cut = RecordedCompaction(18, Evidence.DECLARED, "summary", (Inserted(0),), (note,))
+    prompts = (*range(900, 9_000, 900), 2_000, 2_900, 3_800)
     calls = tuple(ModelCall(2 * step + 1, 2 * step + 1, tokens) for step, tokens in enumerate(prompts))
     attribution = attribute(Ledger.of(session(*events, calls=calls, compactions=(cut,))))
-    assert attribution.baseline.tolist() == [0, 0, 0, 1, 1, 1]
-    assert attribution.price((Inserted(0), Span(6, 7)), 0) == pytest.approx(2_000, rel=0.05)
+    assert attribution.baseline.tolist() == [*[0] * 9, 1, 1, 1]
+    assert attribution.price((Inserted(0), Span(18, 19)), 0) == pytest.approx(2_000, rel=0.05)
     assert np.abs(attribution.residual).max() < 100
 
 

@@ -24,7 +24,7 @@ def made_up(kinds: int) -> np.ndarray:
 # Golden: of the fit as it was first written, one row operation at a time.
 @pytest.mark.parametrize(
     ("kinds", "digest"),
-    [(8, "6f9742011d900a8f"), (5, "18be161a62cea132"), (1, "176e378f0d064f99"), (0, "2a123a21dbb0f66a")],
+    [(8, "7439e968c79bb24b"), (5, "03e7885307146184"), (1, "a4e01cec832ef474"), (0, "2a123a21dbb0f66a")],
 )
 def test_the_golden_ratios_stand(kinds, digest):
     amounts = made_up(kinds)
@@ -44,3 +44,14 @@ def test_ratios_stay_within_their_bounds_and_a_kind_that_is_nowhere_keeps_its_ow
 def test_encrypted_reasoning_counts_as_far_as_its_words_are_not_shown(words, hidden):
     answer = Event(Role.MODEL, (ReasoningPart(words, opaque_bytes=400),))
     assert content(Ledger.of(session(answer)))[0, OPAQUE] == hidden
+
+
+def test_a_few_intervals_with_content_that_the_file_lacks_are_not_the_level_of_a_session():
+    """Two requests that grew by twice what their texts cost are taken for less than that, twenty of them are not."""
+    amounts = np.zeros((20, len(KINDS)), dtype=np.int64)
+    amounts[:, KINDS.index("tool results")] = 4_000
+    tokens = np.full(20, round(2 * 1.2 * 4_000), dtype=np.int64)
+    calls = KINDS.index("tool calls")
+    few, many = fit(amounts[:2], tokens[:2])[calls], fit(amounts, tokens)[calls]
+    assert START[calls] < few < 1.25 * START[calls]
+    assert many > 1.5 * START[calls]
