@@ -47,7 +47,9 @@ class Under(msgspec.Struct, frozen=True):
     def make(self, facts: Facts | None) -> Any:
         """The policy for a session, with what its recording gives."""
         kind = policy_kind(self.policy)
-        given = {name if name == "profile" else kind.setting(name).name: value for name, value in self.settings.items()}
+        given = {kind.setting(name).name: value for name, value in self.settings.items() if name != "profile"}
+        if self.settings.get("profile") is not None:  # a name that may be typed as a number, such as 0.35
+            given["profile"] = str(self.settings["profile"])
         return kind.make(**(given if facts is None else facts.made_with(kind, given)))
 
 

@@ -108,6 +108,12 @@ def test_processes_change_nothing(corpus):
     assert run_corpus([corpus], under, 2) == run_corpus([corpus], under, 1)
 
 
+def test_a_profile_may_be_written_as_a_number():
+    policy = Under("gptme", {"profile": 0.35}).make(None)
+    assert policy.settings.profile == "0.35"
+    Under("gptme", {"profile": None}).check()
+
+
 def test_an_assertion_says_what_happened():
     one = bundled("long-coding")
     trace = assert_compaction(one, "codex", overflows=0, compactions=3)
