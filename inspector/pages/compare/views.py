@@ -19,7 +19,15 @@ from inspector.figures.plain import plain_figure
 from inspector.models import Project, Session
 from inspector.pages.compare.figure import SideLine, comparison_figure, comparison_picture
 from inspector.pages.compare.report import report_of, side_sentences
-from inspector.pages.compare.sides import MOST_SIDES, ComparedSide, computed, named_session, parting, wanted
+from inspector.pages.compare.sides import (
+    MOST_SIDES,
+    AddressedSide,
+    ComparedSide,
+    computed,
+    named_session,
+    parting,
+    wanted,
+)
 from inspector.pages.session.frame import step_of
 from inspector.pages.shared.listing import about
 from inspector.pages.shared.numbers import DASH, percent, points, signed, step_number, tokens
@@ -39,7 +47,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         return redirect(f"{reverse('compare')}?{urlencode([('side', key) for key in picked])}")
     chosen, errors = wanted(project, request.GET.getlist("side"))
     if len(chosen) < 2:
-        return _picker(request, project, [item.key for item in chosen], errors)
+        return _picker(request, project, chosen, errors)
     sides = computed(chosen)
     if (kind := request.GET.get("format", "")) in ("csv", "json"):
         return _download(sides, kind)
@@ -67,22 +75,23 @@ def _picked(query: QueryDict) -> list[str]:
     return keys
 
 
-def _picker(request: HttpRequest, project: Project, keys: list[str], errors: list[str]) -> HttpResponse:
-    named = [key.partition("?") for key in keys or [request.GET.get("session", "")]]
+def _picker(request: HttpRequest, project: Project, chosen: list[AddressedSide], errors: list[str]) -> HttpResponse:
+    named = [(str(item.row.pk), item.choice.kind.name if item.is_replay else "") for item in chosen]
+    named = named or [(request.GET.get("session", ""), "")]
     if len(named) < 2:
-        named.append((named[0][0], "", ""))  # most often two sides are of one session
+        named.append((named[0][0], ""))  # most often two sides are of one session
     sides = [
-        {"number": number, "session": session, "policy": QueryDict(settings).get("policy", "")}
-        for number, (session, _, settings) in zip_longest(range(1, MOST_SIDES + 1), named, fillvalue=("",) * 3)
+        {"number": number, "session": session, "policy": policy}
+        for number, (session, policy) in zip_longest(range(1, MOST_SIDES + 1), named, fillvalue=("", ""))
     ]
     # The menus offer what the address names, however old it is, then the newest.
-    names = sorted({session for session, _, _ in named})
+    names = sorted({session for session, _ in named})
     first = [row for name in names if (row := named_session(project, name)) is not None]
     newest = Session.objects.of(project).filter(deleted=None).order_by("-created", "ordinal")[:OFFERED]
     rows = first + [row for row in newest if row not in first]
     sessions = [{"id": str(row.pk), "title": in_order(row.title), "about": about(row)} for row in rows]
     context = {
-        "errors": errors or (["Choose at least two."] if keys else []),
+        "errors": errors or (["Choose at least two."] if chosen else []),
         "sides": sides,
         "sessions": sessions,
         "groups": [

@@ -199,3 +199,10 @@ def test_the_form_offers_the_session_it_was_opened_for_however_old_that_is(clien
     again = client.get("/compare/", {"s3": str(first.pk), "p3": "none"}, follow=True).content.decode()
     assert len(re.findall(rf'value="{first.pk}"\s+selected', again)) == 2
     assert len(re.findall(r'value="none"\s+selected', again)) == 1
+
+
+@pytest.mark.django_db
+def test_the_form_shows_the_policy_of_a_replay_whose_address_does_not_name_it(client):
+    row = stored(msgspec.structs.replace(counted((9_000, 20_000)), format="claude-code"))
+    text = client.get(address(f"{row.pk}?max_output=8000")).text
+    assert re.findall(r'value="([a-z-]+)"\s+selected>Claude Code', text) == ["claude-code"]
