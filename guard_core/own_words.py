@@ -18,8 +18,11 @@ from guard_core.events import Part, TextPart
 _TAG = r"(ide_\w{1,40}|system-reminder|environment_details)"
 _BEFORE = re.compile(rf"\s*<{_TAG}>.*?</\1>", re.DOTALL)
 _CLOSING = re.compile(rf"</{_TAG}>\s*")
-# What one agent of a team of Claude Code (2.1) writes to another is all between two tags.
-_FROM_AGENT = re.compile(r"\s*<teammate-message(?: [^<>]{0,500})?>(?P<words>.*)</teammate-message>\s*", re.DOTALL)
+# What one agent of a team of Claude Code (2.1) writes to another is all between two tags; an attribute, such as its
+# summary, may hold a ">".
+_FROM_AGENT = re.compile(
+    r'\s*<teammate-message(?: [\w-]{1,40}="[^"]*")*>(?P<words>.*)</teammate-message>\s*', re.DOTALL
+)
 _ASSIGNS = '{"type":"task_assignment"'
 # What Codex's extension writes before a user's words, under headings (open tabs, the selection, attached files), ends
 # with this one: USER_MESSAGE_BEGIN in https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.

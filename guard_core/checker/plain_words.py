@@ -107,7 +107,7 @@ def _without_blocks(text: str) -> str:
         stop = begun
     said = said[start:stop].strip()
     if said.startswith("<teammate-message ") and said.endswith("</teammate-message>"):
-        said = said.removesuffix("</teammate-message>").partition(">")[2].strip() or said
+        said = said.removesuffix("</teammate-message>").partition('">')[2].strip() or said
         if said.startswith('{"type":"task_assignment"') and isinstance(task := _json(said), dict):
             said = "\n".join(text for text in (task.get("subject"), task.get("description")) if text) or said
     return _behind_quoted(said)

@@ -1053,6 +1053,7 @@ def editor_talk(*texts, summary="Half is done."):
         (f"<task>\n{ASK}\n</task>", "<environment_details>\nYou must not guess the open tabs.\n</environment_details>"),
         (f"{CODEX}{ASK}",),
         (f'<teammate-message teammate_id="team-lead" summary="Never mind">\n{ASK}\n</teammate-message>',),
+        (f'<teammate-message teammate_id="team-lead" summary="Never a -> b">\n{ASK}\n</teammate-message>',),
         (ASSIGNED,),
         (f"<system-reminder>\nYou must not say so.\n</system-reminder>\n{SELECTED}\n{OPENED}\n{ASK}",),
         (f"<ide_open_terminal>You must wait for make.</ide_open_terminal>\n{ASK}",),
