@@ -172,7 +172,7 @@ class EventCounter:
         return self._values.columns()
 
     def parts(self) -> Columns:
-        """The columns of PART_COLUMNS."""
+        """What was added so far, by the names of PART_COLUMNS."""
         return self._parts.columns()
 
 

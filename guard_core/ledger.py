@@ -84,8 +84,6 @@ _SCALARS = Fixed.__struct_fields__
 
 
 class _StoredLedger(msgspec.Struct, frozen=True):
-    """A ledger as it is stored."""
-
     version: int
     events: Packed
     parts: Packed

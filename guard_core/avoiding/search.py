@@ -239,7 +239,6 @@ class _RemedySearch:
         )
 
     def _change_sentence(self, goal: Goal, reached: _ReachingWay) -> str:
-        """What is reached by which change."""
         way, case = reached.way, reached.case
         assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
         change = _change_words(way, self.base, self.facts.counts.total)

@@ -138,7 +138,7 @@ def _order(key: RowKey) -> tuple[object, ...]:
 
 
 class _RowStretches:
-    """The stretches of one row."""
+    """What a row of triggers is made of: stretches of sessions, by session and place."""
 
     def __init__(self, key: RowKey, items: list[SessionStretch]) -> None:
         self.key = key

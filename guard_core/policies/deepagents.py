@@ -103,7 +103,7 @@ class ListedMessages(NamedTuple):
     fixed_messages: int
 
     def list_tokens(self) -> int:
-        """Its tokens."""
+        """Tokens of the list without the fixed part of a request."""
         return self._counted(0, 0)
 
     def request_tokens(self) -> int:

@@ -111,7 +111,7 @@ LAST_TOTAL = RuleCounter(TOTAL, "prompt and output tokens of the last answer")
 
 
 def checks_of(session: Session, ledger: Ledger, counts: CompactionCounts | None = None) -> Checks:
-    """All checks of a session."""
+    """Where an agent could have compacted: before each call, and at each counted compaction."""
     at = ledger.steps["at"]
     counted = (counts or counted_compactions(session, at)).compactions
     places = np.array([item.place for item in counted], dtype=np.int64)

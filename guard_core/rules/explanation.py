@@ -101,7 +101,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
     @property
     def latest_refuting(self) -> Interval | None:
-        """As `refuting`, of `latest`."""
+        """The interval that refutes the rule in force at the last call; None where none does."""
         return None if self.latest is None else self._refuting(self.stretches[-1], self.latest)
 
     @property

@@ -26,7 +26,7 @@ class SavedView(SavedQuery):
     """Filters, search and order of a page."""
 
     class Page(models.TextChoices):
-        """Which page it is of."""
+        """The list that a saved view shows."""
 
         SESSIONS = "sessions"
         TRIGGERS = "triggers"

@@ -102,7 +102,7 @@ def content_of(message: Event) -> str:
 
 
 def tool_calls(message: Event) -> list[ToolCallPart]:
-    """The calls of a message."""
+    """The tool calls that a message asks for, in its order."""
     return [part for part in message.parts if isinstance(part, ToolCallPart)]
 
 

@@ -142,7 +142,7 @@ class ListRequest(NamedTuple):
 
     @property
     def messages(self) -> list[ListMessage]:
-        """Its list."""
+        """What the list of the framework holds now."""
         return messages_of(self.view)
 
     def passed(self, given: View, after: View, **facts: Any) -> Pass:

@@ -152,7 +152,7 @@ def _row(source: ByteSource, database: Database, row: JSON) -> JSON | None:
 
 
 class _SessionReader:
-    """One session."""
+    """Reads the messages of one session, of which compactions hide some."""
 
     def __init__(self, source: ByteSource, facts: FactCounter) -> None:
         self._source = source

@@ -81,7 +81,7 @@ class Shelf:
         self._fresh.clear()
 
     def get(self, place: int) -> tuple[Part, ...]:
-        """The parts at a place."""
+        """The parts of the message at a place of the log, from memory or from the file."""
         if (fresh := self._fresh.get(place)) is not None:
             return fresh
         start, stop = self._ends[place], self._ends[place + 1]

@@ -208,7 +208,7 @@ class _ClineHistory:
         return Recording(NAME, (self.session(messages),), self.facts.facts(), self.source.notes)
 
     def session(self, messages: list[Any]) -> Session:
-        """The session of its messages."""
+        """Read all messages of a file; called once."""
         sent = 0  # messages so far, but for those that are only displayed
         chats = [message for message in messages if is_message(message)]
         self.cached_apart = {_provider(message) for message in chats if _is_cached_apart(message)}

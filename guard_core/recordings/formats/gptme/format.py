@@ -96,7 +96,7 @@ def _conversations(names: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
-    """The sessions of an archive."""
+    """Every conversation of an archive; a damaged one does not stop the others."""
     sessions: list[Session] = []
     with Bundle(source) as bundle:
         for name, views in _conversations(bundle.names()).items():

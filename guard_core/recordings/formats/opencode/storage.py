@@ -65,7 +65,7 @@ class Storage:
 
     @classmethod
     def of(cls, folder: Path) -> Storage:
-        """The storage in a folder."""
+        """All JSON files of a folder, by their path in it."""
         return cls({path.relative_to(folder).as_posix(): path for path in folder.rglob("*.json")})
 
     def export(self, session: str, leave: Callable[[str], object] | None = None) -> bytes:
