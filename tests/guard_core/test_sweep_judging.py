@@ -198,11 +198,11 @@ def test_cost_and_losses_are_those_of_the_comparison(tool_heavy):
         assert item.rules_gone == row.losses.rules_gone
 
 
-def test_settings_of_the_recording_come_before_those_that_are_typed():
-    def own(kind, profile):
-        return {"cap": "7", "floor": "0.5"}
+def test_settings_that_are_typed_or_swept_come_before_those_of_the_recording():
+    def made_with(kind, given):
+        return {"cap": "7", "floor": "0.5", **given}
 
-    made = policy_at({"buffer": "7%"}, "contextguard", {"cap": "3"}, own).settings
+    made = policy_at({"buffer": "7%"}, "contextguard", {"cap": "3"}, made_with).settings
     assert (made.cap, made.floor, made.buffer) == (3, 0.5, "7%")
     assert get_policy("contextguard", cap="3") == policy_at({}, "contextguard", {"cap": "3"})
 
