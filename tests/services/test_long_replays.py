@@ -222,7 +222,7 @@ def test_a_cancelled_replay_ends_for_all_who_wait_and_says_so(served: tuple[Runn
     page = server.get(answer.headers["location"])
     assert "Replay cancelled." in page.text
     assert f'href="{session}replay/again?window=1300">Run again</a>' in page.text
-    assert '<option value="contextguard" selected>' in page.text, "other settings can be chosen at once"
+    assert '<option value="claude-code" selected>' in page.text, "other settings can be chosen at once"
     until(lambda: not set(replaying(server)) - before)
     assert "The replay was cancelled." in server.get(path).text, "whoever else waited hears of it"
     assert "<progress" in server.get(path).text, "and can ask again"
