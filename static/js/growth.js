@@ -59,7 +59,7 @@ function begin(box) {
   const notified = new Set();
   let missed = 0; // questions in a row that found no server
   let before = ""; // the words that AWAY replaces
-  let looked = performance.now(); // by a clock that nobody sets: when it last began to ask or to show, or came
+  let looked = performance.now(); // on the monotonic clock: when it last began to ask or to show, or came
   let left = -Infinity; // when something last lost the focus: a click that did it is to arrive
   let heard = 0; // steps, from the socket
   let asked = -Infinity; // when it last asked

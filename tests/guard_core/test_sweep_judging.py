@@ -202,8 +202,8 @@ def test_settings_that_are_typed_or_swept_come_before_those_of_the_recording():
     def made_with(kind, given):
         return {"cap": "7", "floor": "0.5", **given}
 
-    made = policy_at({"buffer": "7%"}, "contextguard", {"cap": "3"}, made_with).settings
-    assert (made.cap, made.floor, made.buffer) == (3, 0.5, "7%")
+    settings = policy_at({"buffer": "7%"}, "contextguard", {"cap": "3"}, made_with).settings
+    assert (settings.cap, settings.floor, settings.buffer) == (3, 0.5, "7%")
     assert get_policy("contextguard", cap="3") == policy_at({}, "contextguard", {"cap": "3"})
 
 

@@ -252,7 +252,7 @@ def test_the_watch_line_of_the_readme_sends_files_of_claude_code(server: Running
     until(lambda: any(row["format"] == "claude-code" for row in listed(server)))
 
 
-def told(connection: ClientConnection, frame: Any) -> dict[str, Any]:
+def answer_to(connection: ClientConnection, frame: Any) -> dict[str, Any]:
     connection.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
     answer: dict[str, Any] = json.loads(connection.recv(PATIENCE))
     return answer
@@ -262,16 +262,16 @@ def test_a_socket_takes_the_same_messages_and_a_broken_frame_is_answered(server:
     lines = lines_of(big_session(5, 1))
     address = server.origin.replace("http", "ws") + "/ws/streams/by-socket/"
     with connect(address, open_timeout=PATIENCE) as opened:
-        assert told(opened, {"first": 0, "lines": lines[:4]})["acknowledged"] == 4
-        gap = told(opened, {"first": 9, "lines": lines[9:]})
+        assert answer_to(opened, {"first": 0, "lines": lines[:4]})["acknowledged"] == 4
+        gap = answer_to(opened, {"first": 9, "lines": lines[9:]})
         assert (gap["status"], gap["expected"]) == (409, 4)
         for frame in ("{", "[" * 10_000, "9" * 5_000, "null"):
-            assert told(opened, frame)["status"] == 400
-        binary = told(opened, b"\x00\xff")
+            assert answer_to(opened, frame)["status"] == 400
+        binary = answer_to(opened, b"\x00\xff")
         assert (binary["status"], binary["error"]) == (400, "A message is a text frame; this one is binary.")
-        assert told(opened, {"first": 2, "lines": lines[2:], "ended": True})["acknowledged"] == len(lines)
+        assert answer_to(opened, {"first": 2, "lines": lines[2:], "ended": True})["acknowledged"] == len(lines)
         for _ in range(15):
-            told(opened, "{")  # the last of twenty
+            answer_to(opened, "{")  # the last of twenty
         with pytest.raises(ConnectionClosed):
             opened.recv(PATIENCE)
     assert session_named(server, "by-socket")["steps"] == 5
@@ -283,7 +283,7 @@ def test_a_socket_takes_as_much_at_once_as_the_client_sends(server: Running) -> 
     text = "x" * 2**19  # a result of a tool, say
     event["events"]["parts"] = [{"type": "text", "text": text}]
     with connect(f"{server.origin.replace('http', 'ws')}/ws/streams/long-line/", open_timeout=PATIENCE) as opened:
-        assert told(opened, {"first": 0, "lines": [header, event]})["acknowledged"] == 2
+        assert answer_to(opened, {"first": 0, "lines": [header, event]})["acknowledged"] == 2
 
 
 @pytest.mark.once

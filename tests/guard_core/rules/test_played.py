@@ -75,8 +75,8 @@ def test_settings_of_the_file_are_played_in_every_profile_and_defaults_of_a_vers
     stated = AgentSetting("auto_compact_threshold", 60_000, "in the file")
     facts = facts_of("mistral-vibe", "2.0.0", {}, settings=(stated,))
     kind = policy_kind("mistral-vibe")
-    made = [facts.made_with(kind, {"profile": name}) for name in kind.profile_names]
-    assert {settings["auto_compact_threshold"] for settings in made} == {60_000}
+    every_profile = [facts.made_with(kind, {"profile": name}) for name in kind.profile_names]
+    assert {settings["auto_compact_threshold"] for settings in every_profile} == {60_000}
     by_default = facts_of("claude-code", "2.1.14", {})
     kind = policy_kind("claude-code")
     own = by_default.explanation.rule.profile
@@ -95,8 +95,8 @@ def test_the_own_agents_policy_is_made_in_the_profile_of_the_agents_version():
 
 def test_other_policies_play_nothing_of_the_rule():
     facts = facts_of("pi", "0.80", {"reserve_tokens": "30000"})
-    made = {name: facts.made_with(kind) for name, kind in POLICIES.items()}
-    assert {name for name, settings in made.items() if set(settings) - {"profile"}} == {"pi"}
+    by_policy = {name: facts.made_with(kind) for name, kind in POLICIES.items()}
+    assert {name for name, settings in by_policy.items() if set(settings) - {"profile"}} == {"pi"}
 
 
 def test_a_policy_that_an_agents_rule_goes_by_is_listed_or_has_no_settings_of_a_rule():
