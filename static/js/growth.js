@@ -139,7 +139,8 @@ function begin(box) {
     const number = known.toLocaleString("en");
     announceNowAndThen(box.dataset.last ? `step ${number}` : `${number} steps`);
   };
-  const mayFollow = () => following() && isAtEnd() && performance.now() > left + PAUSE && !isInUse(box);
+  // A page without steps has nothing to stay for: it shows the first one that comes by itself.
+  const mayFollow = () => (following() || known === 0) && isAtEnd() && performance.now() > left + PAUSE && !isInUse(box);
   const mayGo = () => mayFollow() && !hasToStay();
 
   const listen = () => {
@@ -247,7 +248,7 @@ function begin(box) {
   for (const name of ["step:shown", "htmx:historyRestore"]) document.addEventListener(name, mark);
   const goOn = () => {
     left = performance.now();
-    if (said === known || !following()) return;
+    if (said === known || (known > 0 && !following())) return;
     plan(SOON);
   };
   document.addEventListener("focusout", goOn);

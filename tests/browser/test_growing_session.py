@@ -81,6 +81,19 @@ def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_aw
     says("Following")
 
 
+def test_a_page_without_steps_shows_the_first_one_by_itself(page, served):
+    asked = native.write(session(user("request 0"), source_id="begins", started_at=1.0))
+    path = followed(served, served.upload("begins.jsonl", asked).headers["location"])
+    page.goto(path)
+    page.get_by_role("heading", name="No model calls in this recording").wait_for()
+    served.upload("begins.jsonl", grown(1, "begins"))
+    page.get_by_role("link", name="Steps 1").wait_for()
+    assert not page.get_by_label("Follow").is_checked()
+    served.upload("begins.jsonl", grown(2, "begins"))
+    page.get_by_text("1 new step.").wait_for()
+    page.get_by_role("link", name="Steps 1").wait_for()
+
+
 def test_what_is_typed_while_a_followed_page_loads_anew_stays(page, served):
     def grow(turns: int) -> str:
         return served.upload("typed.jsonl", grown(turns, "typed")).headers["location"]
