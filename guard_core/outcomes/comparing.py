@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -146,7 +147,8 @@ _inherited: list[Work] = []  # in a copy: what it was made for
 
 
 def _inherit(work: Work) -> None:
-    die_with_parent()  # who cancels a comparison kills the parent: a copy would find its pipe broken
+    die_with_parent()  # who cancels a comparison kills the parent
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whose pipes are closed just before its copies are killed
     gc.freeze()  # what it was copied with stays until it ends: no collection need look at it
     _inherited.append(work)
 
