@@ -15,20 +15,22 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from guard_core.costs import CALL, MEDIA, MODEL, REASONING, RESULT, TEXT
+from guard_core.costs import CALL, HAS_RESULT, MEDIA, MODEL, REASONING, RESULT, STARTS_TURN, TEXT, USER
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.kimi_cli import limit_words, lower_limit
 from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
 from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.explaining import explain
+from guard_core.policies.pieces.message_columns import between
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.requests import newest_requests, oldest_requests, requests_tokens
 from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
 from guard_core.trace import Term, Trace
-from guard_core.views import Segment, Span, Synthetic
+from guard_core.views import Segment, Span, Synthetic, content_count
 
 # triggerRatio and reservedContextSize of compaction/strategy.ts, the latter in tokens
 SHARE_OF_WINDOW, RESERVED = 0.85, 50_000
@@ -43,11 +45,22 @@ _SOURCE = "measured, specification of new policies section 2"
 
 
 def text_tokens(ledger: Ledger, form: str = "") -> Ints:
-    """The estimate of each event's texts and tool results, and a token for the role of each message."""
+    """The estimate of each event's texts and tool results, and a token for the role of each message; of reminders that
+    come after the check nothing."""
     parts = ledger.parts
     kind, others = parts["kind"], parts["non_ascii"]
     tokens = -(-(parts["chars"] - others) // CHARS_PER_TOKEN) + others + 1
-    return ledger.by_event(np.where((kind == RESULT) | (kind == TEXT), tokens, 0))
+    counted = ledger.by_event(np.where((kind == RESULT) | (kind == TEXT), tokens, 0))
+    return np.where(late_reminders(ledger), 0, counted)
+
+
+def late_reminders(ledger: Ledger) -> NDArray[np.bool_]:
+    """Which events are reminders that the agent adds to the request of a step after it has looked at the size of the
+    context: those behind results or an answer. Those behind the person's message are in the context by then."""
+    flags, own = ledger.events["flags"], np.arange(ledger.event_count)
+    is_reminder = (flags & (USER | HAS_RESULT | STARTS_TURN)) == USER
+    before = np.maximum.accumulate(np.where(is_reminder, -1, own))
+    return np.asarray(is_reminder & (before >= 0) & ((flags[before] & STARTS_TURN) == 0))
 
 
 def sent_tokens(ledger: Ledger, form: str = "") -> Ints:
@@ -154,17 +167,23 @@ class KimiCode(CountedPolicy):
         return (Point.BEFORE_CALL,)
 
     def plan(self, history: CompactableHistory) -> Plan:
-        """The person's messages, the first and the last of them where they are too many, then a summary of all."""
-        asks = (Ask(history.view, self.settings.summary_budget),)
-        ledger, stop, head, tail = history.ledger, history.stop, self.settings.head, self.settings.tail
+        """The person's messages, the first and the last of them where they are too many, a summary of all, and the
+        reminders that are only added then."""
+        ledger, head, tail = history.ledger, self.settings.head, self.settings.tail
+        stop = history.stop
+        is_late = late_reminders(ledger)
+        while stop and is_late.item(stop - 1):
+            stop -= 1
+        given = between(history.view, 0, content_count(history.view) - (history.stop - stop))
+        asks = (Ask(given, self.settings.summary_budget),)
         if requests_tokens(ledger, stop) <= head + tail:
             requests: tuple[Segment, ...] = newest_requests(ledger, stop, head + tail)
         else:
             mark = Synthetic("elision", ELISION)
             requests = (*oldest_requests(ledger, stop, head), mark, *newest_requests(ledger, stop, tail))
-        items = (*requests, SummaryMessage(asks, frame=FRAME))
+        items = (*requests, SummaryMessage(asks, frame=FRAME), Span(stop, history.stop))
         learned = self._learned(history) if history.point is Point.ON_OVERFLOW else history.state.learned
-        return Plan(items, cut=(history.stop,) * 3, remembers={"learned": learned})
+        return Plan(items, cut=(stop,) * 3, remembers={"learned": learned})
 
     def _learned(self, history: CompactableHistory) -> int:
         """The window that the refused request teaches, where that is smaller than the one it goes by."""

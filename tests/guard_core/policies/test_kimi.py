@@ -108,6 +108,30 @@ def test_kimi_code_keeps_the_first_and_the_last_of_too_many_messages():
     assert kinds == ["cut:8000", "elision", "cut:31996", "", "summary"]
 
 
+@pytest.mark.parametrize(("prompt", "fires"), [(212_130, False), (212_131, True)])
+def test_kimi_code_adds_the_reminders_of_a_step_after_it_has_looked(prompt, fires):
+    """They are neither counted by then nor in the history that is summarised."""
+    reminders = (user("r" * 400, meta=True), user("s" * 400, meta=True))
+    events = (user("go"), tool_call("read", "a"), tool_result("y" * 7, "read", "a"), *reminders, model("done"))
+    log = session(*events, calls=(ModelCall(1, 1, prompt, output_tokens=10), ModelCall(5, 5, 500)))
+    records = run(get_policy("kimi-code"), log, window=262_144).compactions
+    assert [(item.passes[0].summariser_view, item.after[2:]) for item in records] == (
+        [((Span(0, 3),), (Span(3, 5),))] if fires else []
+    )
+
+
+@pytest.mark.parametrize(("prompt", "fires"), [(211_928, False), (211_929, True)])
+def test_kimi_code_has_looked_at_reminders_behind_the_words_of_the_person(prompt, fires):
+    reminders = (user("r" * 400, meta=True), user("s" * 400, meta=True))
+    log = session(
+        *(user("go"), model("done"), user("again"), *reminders, model("done")),
+        calls=(ModelCall(1, 1, prompt, output_tokens=10), ModelCall(5, 5, 500)),
+    )
+    records = run(get_policy("kimi-code"), log, window=262_144).compactions
+    assert [item.after[:2] for item in records] == ([(Span(0, 1), Span(2, 3))] if fires else [])
+    assert all(len(item.after) == 3 for item in records)
+
+
 def test_kimi_code_takes_a_share_of_a_refused_request_for_the_window_from_then_on():
     """The second request is 14,015 tokens by its own estimate, and three times that for the provider: 85 % of it is the
     window, 85 % of which the threshold."""
