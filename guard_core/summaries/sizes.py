@@ -60,11 +60,15 @@ class RecordedSummaries:
 
     @classmethod
     def of(cls, ledger: Ledger) -> RecordedSummaries | ShareSummaries:
-        """The sizes that a recording holds; a nominal share of the budget where it holds none."""
+        """The sizes that a recording holds, without results that its compactions left changed and without edits of the
+        history; a nominal share of the budget where it holds none."""
         sizes = []
-        for base in ledger.bases:
+        for epoch, base in enumerate(ledger.bases):
+            if base.is_edit:
+                continue
+            changed = ledger.replaced_results(epoch)
             inserted = [segment.index for segment in base.view if isinstance(segment, Inserted)]
-            size = sum(base.costs["bytes"][index] for index in inserted)
+            size = sum(base.costs["bytes"][index] for index in inserted if index not in changed)
             sizes += [size] if size else []
         return cls(tuple(sizes)) if sizes else ShareSummaries("nominal")
 

@@ -4,6 +4,7 @@ import pytest
 
 from guard_core.errors import SettingError, SummaryFailed
 from guard_core.ledger import Ledger
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.summaries.base import Summary, SummaryRequest, Todo
 from guard_core.summaries.continuation import continuation, continuation_bytes, continuation_message
 from guard_core.summaries.fallback import fallback_summary
@@ -11,7 +12,7 @@ from guard_core.summaries.rendering import system_prompt, user_prompt
 from guard_core.summaries.sizes import RecordedSummaries, ScriptedSummaries, ShareSummaries, get_summarizer
 from guard_core.summaries.todos import load_todos
 from guard_core.summaries.wrapper import wrap, wrapped_bytes
-from guard_core.views import Span, Synthetic
+from guard_core.views import Inserted, Span, Synthetic
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 
 ASKED = SummaryRequest(view=(), tokens=0, previous=Summary(0), output_tokens=1_000, words=750)
@@ -48,6 +49,18 @@ def test_recorded_sizes_follow_the_recording():
     sizes = RecordedSummaries.of(Ledger.of(sample)).sizes
     assert len(sizes) == 3
     assert min(sizes) > 0
+
+
+def test_recorded_sizes_are_of_summaries_not_of_results_that_were_left_changed():
+    events = (user("go"), tool_call("read", "a"), tool_result("y" * 900, "read", "a"), model("done"), user("again"))
+    cleared, summary = tool_result("[cleared]", "read", "a"), user("s" * 70)
+    left = (Inserted(0), Span(1, 2), Inserted(1), Span(3, 4))
+    done = (
+        RecordedCompaction(3, Evidence.INFERRED, "edit", (Span(0, 2), Inserted(0)), (cleared,)),
+        RecordedCompaction(4, Evidence.DECLARED, "summary", left, (summary, cleared)),
+    )
+    value = session(*events, calls=(ModelCall(3, 3), ModelCall(5, None)), compactions=done)
+    assert RecordedSummaries.of(Ledger.of(value)).sizes == (70,)
 
 
 def test_a_script_repeats_its_last_reply():
