@@ -32,7 +32,7 @@ from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.trace import Head
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, event_count, followed
+from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, event_count, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -152,9 +152,10 @@ class RatioUsage:
 class AttributedUsage:
     """The recorded provider: its own figure while the request is the one really sent, else a modelled one.
 
-    A modelled request that extends a recorded one costs that one's count plus what was added. One that a replayed
-    compaction has cut costs the overhead, what it keeps, its new messages, and what the agent adds after a compaction
-    without recording it. A policy sees a count exactly at the steps where the recorded provider reported one.
+    A modelled request that extends a recorded one costs that one's count plus what was added. So does one that a
+    replayed compaction has cut as the recorded compaction did: it is the recorded one. One that was cut otherwise costs
+    the overhead, what it keeps, its new messages, and what the agent adds after a compaction without recording it. A
+    policy sees a count exactly at the steps where the recorded provider reported one.
     """
 
     ledger: Ledger
@@ -168,6 +169,12 @@ class AttributedUsage:
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
         recorded: int = self.ledger.steps["prompt_tokens"].item(step)
         sums = self._sums(view)
+        at, tail = self.ledger.steps["at"].item(step), view[-1] if view else None
+        kept_from = tail.start if isinstance(tail, Span) else at
+        if (place := self._as_recorded(sums, at, kept_from, at)) is not None:
+            base = self.ledger.bases[place]
+            view, epoch = (*base.view, Span(base.at, at)), place
+            sums = self._sums(view)
         if self._is_replaced(sums):
             same, tokens = False, self._price_cut(step, view, sums, epoch)
         else:
@@ -202,7 +209,12 @@ class AttributedUsage:
         modelled = np.where(sent, recorded, np.where(extends, whole, cut)) - saved
         as_it_is = sent & ~(is_span & (views.forms > 0)).any(axis=0)
         source = np.where(as_it_is, PROVIDER, self._source)
-        return CountedRun(np.where(as_it_is, recorded, np.maximum(modelled, 0)), recorded > 0, source)
+        counted = CountedRun(np.where(as_it_is, recorded, np.maximum(modelled, 0)), recorded > 0, source)
+        sizes = np.where(is_span, self._bytes[stops] - self._bytes[starts], 0) + views.by_message(_written_bytes)
+        alike = self._maybe_recorded(sizes.sum(axis=0) - self._bytes[at])
+        if len(alike):
+            self._count_again(counted, steps, alike, views.at(alike).views())
+        return counted
 
     def growing(self, requests: GrowingRequests, heuristics: Ints) -> CountedRun | None:
         """As `growing_counts`, for spans of the log as it is and messages that a policy wrote."""
@@ -234,7 +246,12 @@ class AttributedUsage:
         tail = np.where(at > kept_from, np.maximum(kept[np.maximum(at, kept_from)] - kept[kept_from], 0), 0)
         modelled = self.attribution.overhead + cut + sums.tokens + tokens + tail
         source = np.full(len(steps), self._source, dtype=np.int64)
-        return CountedRun(np.maximum(modelled, 0), recorded > 0, source)
+        counted = CountedRun(np.maximum(modelled, 0), recorded > 0, source)
+        sizes = prefix_sums(np.array([self._sums((item,)).bytes for item in segments], dtype=np.int64))[filled]
+        alike = self._maybe_recorded(sums.bytes + sizes - self._bytes[np.minimum(kept_from, at)])
+        grown = ((*segments[: int(filled[row])], Span(int(kept_from[row]), int(at[row]))) for row in alike.tolist())
+        self._count_again(counted, steps, alike, [followed(head, len(head), rest) for rest in grown])
+        return counted
 
     def staged(self, start: int, heads: Sequence[Head], places: Ints, heuristics: Ints) -> CountedRun | None:
         """As `staged_counts`, for requests that have all of the log, and differ from it by their forms alone."""
@@ -269,10 +286,11 @@ class AttributedUsage:
 
     def _sums_of(self, segments: View) -> tuple[int, ...]:
         """`_SegmentSums` of some segments, in one pass: every request of a replay asks for them."""
-        saved = tokens = begins = written = formed = inserted = rewritten = events = 0
+        saved = tokens = begins = written = formed = inserted = rewritten = events = size = 0
         for segment in segments:
             if isinstance(segment, Span):
                 tokens += self._segment(segment, -1)
+                size += self._bytes.item(segment.stop) - self._bytes.item(segment.start)
                 events += segment.stop - segment.start
                 begins += segment.start == 0 < segment.stop
                 if segment.form:
@@ -280,12 +298,13 @@ class AttributedUsage:
                     saved += self._saved_by(segment)
             elif isinstance(segment, Synthetic):
                 tokens += self._segment(segment, -1)
+                size += segment.bytes
                 written += 1
             elif isinstance(segment, Inserted):
                 inserted += 1
             else:
                 rewritten += 1
-        return saved, tokens, begins, written, formed, inserted, rewritten, events + rewritten
+        return saved, tokens, begins, written, formed, inserted, rewritten, events + rewritten, size
 
     def _saved_by_each(self, spans: Sequence[Span]) -> list[int]:
         self.ledger.look_up(spans, "fewer bytes", _fewer_bytes)
@@ -308,18 +327,38 @@ class AttributedUsage:
                 plain = self.run(start, split, head, kept_from, heuristics[: split - start])
                 formed = self._formed(split, stop, head, kept_from, heuristics[split - start :], form)
                 return CountedRun(*(np.concatenate(pair) for pair in zip(plain, formed, strict=True)))
-        recorded = self.ledger.steps["prompt_tokens"][start:stop]
-        sums, reported = self._sums(head), recorded > 0
+        sums, at = self._sums(head), self.ledger.steps["at"]
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
-        if self._is_replaced(sums):  # a request with such a message is none of the recorded ones at any step
-            at = self.ledger.steps["at"]
-            first = at.item(start)
-            begins, events = sums.begins + (kept_from == 0 < first), sums.events + first - kept_from
-            price = self._price_cut(start, head, sums._replace(begins=begins, events=events), epoch)
-            tokens = self._span(kept_from, at[start:stop]) + price
-            if price < 0 or sums.saved:
-                tokens = np.maximum(np.maximum(tokens, 0) - sums.saved, 0)
-            return CountedRun(tokens, reported, np.full(stop - start, self._source, dtype=np.int64))
+        if start == stop or not self._is_replaced(sums):
+            return self._run_recorded(start, stop, head, kept_from, epoch)
+        place = self._as_recorded(sums, kept_from, kept_from, at.item(stop - 1))
+        if place is None:
+            return self._run_replaced(start, stop, head, kept_from, epoch)
+        base = self.ledger.bases[place]
+        since = start + int(np.searchsorted(at[start:stop], base.at))
+        later = self._run_recorded(since, stop, base.view, base.at, place)
+        if since == start:
+            return later
+        earlier = self._run_replaced(start, since, head, kept_from, epoch)
+        return CountedRun(*(np.concatenate(pair) for pair in zip(earlier, later, strict=True)))
+
+    def _run_replaced(self, start: int, stop: int, head: View, kept_from: int, epoch: int) -> CountedRun:
+        """As `run`, for requests with a message that some policy wrote, which are none of the recorded ones."""
+        at, sums = self.ledger.steps["at"], self._sums(head)
+        first = at.item(start)
+        begins, events = sums.begins + (kept_from == 0 < first), sums.events + first - kept_from
+        price = self._price_cut(start, head, sums._replace(begins=begins, events=events), epoch)
+        tokens = self._span(kept_from, at[start:stop]) + price
+        if price < 0 or sums.saved:
+            tokens = np.maximum(np.maximum(tokens, 0) - sums.saved, 0)
+        reported = self.ledger.steps["prompt_tokens"][start:stop] > 0
+        return CountedRun(tokens, reported, np.full(stop - start, self._source, dtype=np.int64))
+
+    def _run_recorded(self, start: int, stop: int, head: View, kept_from: int, epoch: int) -> CountedRun:
+        """As `run`, for requests that may be recorded ones, or extend one; inserted messages in `head` are those of the
+        recorded compaction `epoch`."""
+        recorded, sums = self.ledger.steps["prompt_tokens"][start:stop], self._sums(head)
+        reported = recorded > 0
         modelled, sent = np.zeros(stop - start, dtype=np.int64), np.zeros(stop - start, dtype=np.bool_)
         for first, last in self._alike(start, stop, kept_from):
             view = followed(head, len(head), (Span(kept_from, int(self.ledger.steps["at"][first])),))
@@ -373,7 +412,7 @@ class AttributedUsage:
         prices, anchors = self.attribution.prices, self.anchors
         overhead, current = self.attribution.overhead, self.ledger.steps["epoch"].item(step)
         resumed = self.ledger.last_resumes.item(current) if current >= 0 else -1
-        for place in dict.fromkeys((resumed, -1, current)):
+        for place in dict.fromkeys((resumed, -1, current, epoch if sums.inserted else -1)):
             stop = self._extends(place, plain, epoch)
             if stop is not None:
                 at, base = self._left_by(place)
@@ -397,6 +436,51 @@ class AttributedUsage:
     def _is_replaced(self, sums: _SegmentSums) -> bool:
         """Has a view a message that some policy wrote, as no recorded request has."""
         return sums.written > 0 and not self._writes
+
+    def _as_recorded(self, sums: _SegmentSums, stop: int, kept_from: int, at: int) -> int | None:
+        """The recorded compaction after which the recording sent the same requests as a replay, None: none.
+
+        `sums` are those of a view that ends with the events from `kept_from` to `stop` of the log; by step `at` events
+        are in it. The requests are the same where a replayed compaction left exactly as many bytes as the recorded one:
+        it kept the same messages, and its summary, which has the recorded size, stands for the recorded one.
+        """
+        if not self._left or not self._is_replaced(sums) or sums.formed or sums.inserted or sums.rewritten:
+            return None
+        places = self._left.get(sums.bytes - self._bytes.item(stop), ())
+        return next((place for place in places if kept_from <= self.ledger.bases[place].at <= at), None)
+
+    @cached_property
+    def _left(self) -> dict[int, list[int]]:
+        """Recorded compactions that wrote a message, by how many bytes more than the log the requests after them have,
+        without what was attached to messages of the log that were kept."""
+        left: dict[int, list[int]] = {}
+        for place, base in enumerate(self.ledger.bases):
+            view = [self._without_attached(item) for item in base.view]
+            if any(isinstance(item, Inserted) for item in view):
+                size = self.ledger.price(tuple(view), "bytes", epoch=place) - self._bytes.item(base.at)
+                left.setdefault(size, []).append(place)
+        return left
+
+    def _without_attached(self, item: Segment) -> Segment:
+        """A segment of a recorded base; of a message of the log that holds more there than in the log, that message."""
+        if not isinstance(item, Rewritten):
+            return item
+        own = Span(item.event, item.event + 1)
+        return own if self.ledger.price((item,), "bytes") > self.ledger.price((own,), "bytes") else item
+
+    def _maybe_recorded(self, sizes: Ints) -> Ints:
+        """Which requests may be those after a recorded compaction, by how many bytes more than the log they have."""
+        return np.flatnonzero(np.isin(sizes, list(self._left)))
+
+    def _count_again(self, counted: CountedRun, steps: Ints, rows: Ints, views: Sequence[View]) -> None:
+        """Put in the counts of some requests one by one."""
+        for row, view in zip(rows.tolist(), views, strict=True):
+            counted.tokens[row], counted.reported[row], counted.source[row] = self.one(int(steps[row]), view, 0)
+
+    @cached_property
+    def _bytes(self) -> Ints:
+        """Prefix sums over the bytes of the log's events."""
+        return self.ledger.prefix("bytes")
 
     @cached_property
     def _writes(self) -> bool:
@@ -483,7 +567,8 @@ class AttributedUsage:
 class _SegmentSums(NamedTuple):
     """Sums over a view: tokens that its forms save, tokens of its segments that depend on no epoch, and how many
     segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording;
-    and how many messages of the log all of them have."""
+    how many messages of the log all of them have; and the bytes of its events as they are in the log and of what a
+    policy wrote."""
 
     saved: int
     tokens: int
@@ -493,6 +578,7 @@ class _SegmentSums(NamedTuple):
     inserted: int
     rewritten: int
     events: int
+    bytes: int
 
 
 class _EpochBeginning(NamedTuple):
@@ -566,6 +652,10 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
 def _alone_in_forms(view: View) -> Iterator[Span]:
     """The events of a view that are alone in a form."""
     return (item for item in view if isinstance(item, Span) and item.form and item.stop - item.start == 1)
+
+
+def _written_bytes(message: Synthetic) -> int:
+    return message.bytes
 
 
 def _fewer_bytes(ledger: Ledger, form: str) -> Ints:

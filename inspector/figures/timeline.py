@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.estimation.usage import PROVIDER
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts
 from guard_core.ledger import Ledger
 from guard_core.rules import Interval, OwnChecks
@@ -231,6 +232,7 @@ def divergence(ledger: Ledger, replayed: Trace, observed: Trace) -> int | None:
     same = np.ones(len(observed), dtype=bool)
     for name in ("contents_sent", "heuristic_sent"):
         same &= replayed.columns[name] == observed.columns[name]
+    same |= replayed.columns["prompt_tokens_source"] == PROVIDER  # a recorded count is of the recorded request
     resumed = np.array([False, *ledger.whole_resumes])[ledger.steps["epoch"] + 1]
     is_whole = np.maximum.accumulate(replayed.columns["fired"]) == 0 if len(same) else same
     is_whole &= replayed.columns["contents_sent"] == ledger.steps["at"]

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from guard_core.costs import HAS_RESULT
 from guard_core.estimation.attribution import attribute
-from guard_core.estimation.usage import AttributedUsage, RatioUsage, normal, usage_for
+from guard_core.estimation.usage import AttributedUsage, GrowingRequests, RatioUsage, normal, usage_for
+from guard_core.events import Event
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
@@ -15,7 +17,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.trace import PROMPT_SOURCES, Head
 from guard_core.view_columns import ViewColumns
-from guard_core.views import Inserted, Span, Synthetic, View
+from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
 from tests.builders import bundled, image, model, session, user
 
 SAMPLE = Path(__file__).parents[4] / "shared/samples/claude-code/long-2-compactions.jsonl"
@@ -204,6 +206,75 @@ def test_a_replayed_compaction_adds_what_its_agent_does_not_record_and_says_so()
         )
     # a message of Claude Code comes with more reminders and framing than one of pi
     assert counts["claude-code"] - counts["pi"] == pytest.approx(9_000, abs=50)
+
+
+def compacted(messages: tuple[Event, ...], base: tuple[object, ...], counts: tuple[int, ...]) -> Session:
+    """Ten exchanges, the history of which was compacted behind the eighth event to `base`, and four more."""
+    events = [event for n in range(14) for event in (user(f"request {n} " * 40), model(f"answer {n} " * 40))]
+    at = [2 * n + 1 for n in range(14)]
+    calls = tuple(ModelCall(place, place, count) for place, count in zip(at, counts, strict=True))
+    done = RecordedCompaction(9, Evidence.DECLARED, "summary", (*base,), messages, trigger="auto")
+    return session(*events, calls=calls, compactions=(done,))
+
+
+BEFORE, AFTER = tuple(5_000 + 400 * n for n in range(4)), tuple(9_000 + 450 * n for n in range(10))
+SUMMARY = user("What was done until now. " * 9)  # 225 bytes
+WRITTEN = Synthetic("summary", 225)
+RESTORED = Rewritten(8, user("request 4 " * 40 + "a file that was attached again " * 9), "attached")
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "kept_from"),
+    [
+        ((Inserted(0), Span(6, 9)), (WRITTEN,), 6),
+        ((Inserted(0),), (WRITTEN,), 9),
+        ((Span(0, 1), Inserted(0), Span(6, 8), RESTORED), (Span(0, 1), Synthetic("summary", 225)), 6),
+        ((Inserted(0), Span(6, 9)), (Synthetic("summary", 200), Synthetic("acknowledgement", 25)), 6),
+    ],
+)
+def test_a_replay_that_compacts_as_the_recording_did_has_its_counts(base, head, kept_from):
+    usage = attributed(compacted((SUMMARY,), base, (*BEFORE, *AFTER)))
+    at, steps = usage.ledger.steps["at"], np.arange(14)
+    views = [(*head, Span(min(kept_from, int(stop)), int(stop))) for stop in at]
+    ones = [usage.one(step, view, 0) for step, view in enumerate(views)]
+    assert [one.tokens for one in ones[4:]] == list(AFTER)
+    assert {PROMPT_SOURCES[one.source] for one in ones[4:]} == {"provider"}
+    assert {PROMPT_SOURCES[one.source] for one in ones[:4]} == {"modelled"}
+    first = int(np.searchsorted(at, kept_from))
+    run = usage.run(first, 14, head, kept_from, at)
+    assert list(map(tuple, zip(*run, strict=True))) == ones[first:]
+    many = usage.many(steps, ViewColumns.of(views), at)
+    assert many is not None
+    assert list(map(tuple, zip(*many, strict=True))) == ones
+    filled, last = (np.full(14 - first, number) for number in (len(head), kept_from))
+    growing = usage.growing(GrowingRequests(steps[first:], (), head, filled, last, at[first:]), at)
+    assert growing is not None
+    assert list(map(tuple, zip(*growing, strict=True))) == ones[first:]
+
+
+@pytest.mark.parametrize(
+    ("head", "kept_from"), [((Synthetic("summary", 226),), 6), ((WRITTEN,), 7), ((Span(0, 1), WRITTEN), 6)]
+)
+def test_a_replay_that_keeps_something_else_is_modelled(head, kept_from):
+    usage = attributed(compacted((SUMMARY,), (Inserted(0), Span(6, 9)), (*BEFORE, *AFTER)))
+    assert PROMPT_SOURCES[usage.one(6, (*head, Span(kept_from, 13)), 0).source] == "modelled"
+
+
+def test_what_was_cleared_of_a_kept_message_is_not_taken_for_the_message():
+    cleared = Rewritten(8, user("[cleared]"), "cleared")
+    usage = attributed(compacted((SUMMARY,), (Inserted(0), Span(6, 8), cleared), (*BEFORE, *AFTER)))
+    assert PROMPT_SOURCES[usage.one(6, (WRITTEN, Span(6, 13)), 0).source] == "modelled"
+
+
+def test_after_the_next_recorded_compaction_a_replay_extends_what_the_one_before_left():
+    value = compacted((SUMMARY,), (Inserted(0), Span(6, 9)), (*BEFORE, *AFTER[:7], 4_000, 4_450, 4_900))
+    later = RecordedCompaction(23, Evidence.DECLARED, "summary", (Inserted(0),), (SUMMARY,), trigger="auto")
+    usage = attributed(msgspec.structs.replace(value, compactions=(*value.compactions, later)))
+    counts = usage.run(4, 14, (WRITTEN,), 6, np.zeros(10, dtype=np.int64))
+    assert counts.tokens[:7].tolist() == list(AFTER[:7])
+    grown = np.diff(counts.tokens)[6:]  # no jump where the recording compacted again
+    assert grown.min() > 350
+    assert grown.max() < 550
 
 
 def test_silent_truncations_and_other_models_are_noted():

@@ -1,13 +1,17 @@
-"""Policies of agents fire at the calls where these agents compacted, in runs with known settings."""
+"""Policies of agents fire at the calls where these agents compacted, in runs with known settings, and replays of such
+runs are the runs."""
 
 import numpy as np
 import pytest
 
-from guard_core.estimation.usage import usage_for
+from guard_core.estimation.usage import PROVIDER, usage_for
+from guard_core.findings import Facts
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
-from guard_core.replay import observe_recorded
+from guard_core.policies import POLICIES, get_policy
+from guard_core.replay import observe_recorded, replay
+from guard_core.summaries.sizes import RecordedSummaries
 from guard_core.triggers import is_counted
+from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.rules.measured import run_of
 
 # Run: policy, settings, the window that it ran with (tokens).
@@ -30,3 +34,31 @@ def test_it_fires_where_the_agent_compacted_on_the_same_count_and_nowhere_else(n
     measured = [item["count"] for item in run.truth["compactions"] if item["trigger"] != "manual"]
     assert trace.columns["decision_tokens"][fired].tolist() == measured
     assert set(trace.columns["threshold"].tolist()) == {run.truth["rule"]["threshold"]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claude-code/2.1.14-default",
+        "codex/default",
+        "kimi-cli/default",
+        "opencode/default",
+        "pi/0.74.2-default",
+        "qwen-code/default-1m",
+    ],
+)
+def test_a_replay_under_the_agents_own_rule_sends_what_the_agent_sent(name, tmp_path):
+    run = run_of(name, tmp_path)
+    facts = Facts.of(run.session, judge_session(run.session, run.window), looks_up=False)
+    kind = POLICIES[facts.explanation.rule.policy]
+    summaries = RecordedSummaries.of(facts.ledger)
+    policy = kind.make(**facts.made_with(kind))
+    trace = replay(facts.ledger, policy, window=facts.window.value, usage=facts.usage, summarizer=summaries)
+    manual = [item.at for item in run.session.compactions if item.trigger == "manual"]  # which no replay makes
+    stop = np.searchsorted(facts.ledger.steps["at"], min(manual, default=facts.ledger.event_count))
+    places = [item.at for item in run.session.compactions if is_counted(item) and item.at not in manual]
+    fired = np.flatnonzero(trace.columns["fired"])
+    assert fired[fired < stop].tolist() == np.searchsorted(facts.ledger.steps["at"], places).tolist()
+    counts = facts.ledger.steps["prompt_tokens"][:stop]
+    assert trace.columns["modelled_prompt_tokens"][:stop][counts > 0].tolist() == counts[counts > 0].tolist()
+    assert (trace.columns["prompt_tokens_source"][:stop][counts > 0] == PROVIDER).all()
