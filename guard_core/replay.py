@@ -148,7 +148,7 @@ def replay(  # noqa: PLR0913 - named, and most of them optional
         window=window,
         columns=columns,
         compactions=tuple(compactions),
-        notes=(*_notes(columns), *job.run.usage.notes(compacted=bool(compactions))),
+        notes=(*_notes(columns), *job.run.usage.notes(compacted=_compacts_otherwise(columns))),
         state=state,
         declared=policy.columns,
         heads=tuple(heads.heads),
@@ -408,6 +408,11 @@ def _notes(columns: dict[str, NDArray[Any]]) -> tuple[str, ...]:
     assumed = bool((columns["prompt_tokens_source"] == ASSUMED).any())
     text = "no call has recorded usage: prompt tokens are assumed from the size of the content"
     return (text,) if assumed else ()
+
+
+def _compacts_otherwise(columns: dict[str, NDArray[Any]]) -> bool:
+    """Does a replay make a compaction after which it does not send what the recording did."""
+    return bool((columns["prompt_tokens_source"][columns["fired"] == 1] != PROVIDER).any())
 
 
 def observe_recorded(

@@ -68,7 +68,8 @@ class Usage(Protocol):
         ...
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
-        """What a reader of the counts must know; `compacted`: of a replay that made compactions of its own."""
+        """What a reader of the counts must know; `compacted`: of a replay that made compactions of its own, which left
+        something else than the recorded ones did."""
         ...
 
 
@@ -391,12 +392,12 @@ class AttributedUsage:
         return {}
 
     def notes(self, *, compacted: bool) -> tuple[str, ...]:
-        """What a reader of modelled counts must know; `compacted`: of a replay that made compactions of its own."""
+        """What a reader of modelled counts must know; `compacted` as in `Usage.notes`."""
         known, notes = self.anchors.unrecorded, []
         if compacted and known.tokens:
             notes.append(
-                f"the first prompt after each replayed compaction holds {known.tokens:,} tokens that are not in this "
-                f"file (files attached again, reminders): {known.source}"
+                f"the first prompt after each replayed compaction that the recording does not have holds "
+                f"{known.tokens:,} tokens that are not in this file (files attached again, reminders): {known.source}"
             )
         return (*notes, *self._baseline_notes)
 

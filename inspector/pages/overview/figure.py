@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from guard_core.decimation import DENSE, MAX_MARKS, MAX_POINTS, crossings, edge_steps, kept_steps, thinned
 from guard_core.estimation.forecast import Forecast
 from inspector.figures import theme
-from inspector.figures.timeline import Floats, Ints, Replayed, Timeline, Track
+from inspector.figures.timeline import NO_STEPS, Floats, Ints, Replayed, Timeline, Track
 from inspector.pages.overview.uncertainty import share_off
 from inspector.pages.shared.numbers import step_number
 
@@ -263,7 +263,8 @@ def _mark_traces(data: Timeline, start: int, stop: int, top: float, dense: bool)
     ]
     sides = [("compaction", data.compactions, data.numbers, data.recorded, RECORDED_MARK, theme.COMPACTION)]
     if data.replayed is not None:
-        values, fired = data.replayed.prompt_tokens, data.replayed.compactions
+        values = data.replayed.prompt_tokens
+        fired = data.replayed.compactions if data.replayed.divergence is not None else NO_STEPS  # else those recorded
         numbers = np.arange(1, len(fired) + 1)
         sides.append(("compaction, replayed", fired, numbers, values, REPLAYED_MARK, theme.REPLAYED))
         name, shapes = "overflow, replayed", ("x-open", "x-thin")

@@ -126,7 +126,7 @@ def _overview(page: Frame) -> dict[str, Any]:
             ),
             "compare": f"{reverse('compare')}?{side_by_side}",
         },
-        "comparison": {**compared, "name": name, "notes": analysis.replayed.notes},
+        "comparison": {**compared, "name": name, "notes": analysis.replayed.notes if analysis.diverges else ()},
         "in_use": " ".join(in_use(page).values()),
         **settings,
         **_facts(page),

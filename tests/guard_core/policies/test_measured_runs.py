@@ -62,3 +62,4 @@ def test_a_replay_under_the_agents_own_rule_sends_what_the_agent_sent(name, tmp_
     counts = facts.ledger.steps["prompt_tokens"][:stop]
     assert trace.columns["modelled_prompt_tokens"][:stop][counts > 0].tolist() == counts[counts > 0].tolist()
     assert (trace.columns["prompt_tokens_source"][:stop][counts > 0] == PROVIDER).all()
+    assert not any("first prompt after each replayed compaction" in note for note in trace.notes)

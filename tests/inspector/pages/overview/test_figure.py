@@ -176,6 +176,14 @@ def test_few_compactions_carry_the_numbers_of_their_pages():
     assert later["compaction"].text == ("3",)
 
 
+def test_compactions_of_a_replay_that_sends_what_was_recorded_are_marked_once():
+    data = made()
+    same = replace(data, replayed=replace(data.replayed, divergence=None, compactions=data.compactions))
+    assert [name for name in names(context_timeline(same)) if name.startswith("compaction")] == ["compaction"]
+    other = replace(same, replayed=replace(same.replayed, divergence=8))
+    assert "compaction, replayed" in names(context_timeline(other))
+
+
 def test_numbers_that_would_lie_on_one_another_are_read_when_pointed_at():
     data = replace(made(100), compactions=np.array([5, 9, 10]), numbers=np.array([11, 12, 13]))
     fired = replace(data.replayed, compactions=np.array([6, 20]))
