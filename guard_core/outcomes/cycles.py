@@ -13,6 +13,7 @@ from guard_core.costs import HAS_RESULT
 from guard_core.findings.facts import Facts
 from guard_core.ledger import Ints, prefix_sums
 from guard_core.outcomes.sent import SentRequests
+from guard_core.rules import OwnChecks
 
 MOST_CYCLES = 10_000  # of clearing tool results, looked at in one session
 
@@ -43,8 +44,8 @@ class Cycle(msgspec.Struct, frozen=True):
 
 
 def cycles_of(sent: SentRequests) -> tuple[Cycle, ...]:
-    """The cycles of one side, one for each step with compactions. The limit is the policy's threshold, where it has
-    one, else the window."""
+    """The cycles of one side, one for each step with compactions. The limit is the threshold of the policy, of a
+    recording that of its agent's own rule, where there is one, else the window."""
     first: dict[int, int] = {}
     for item in sent.fired:
         first.setdefault(item.step, item.before)
@@ -55,11 +56,18 @@ def cycles_of(sent: SentRequests) -> tuple[Cycle, ...]:
 
 def _limits(sent: SentRequests, before: dict[int, int]) -> list[int]:
     """What each of some requests is compared with; `before` are their prompt tokens by step."""
-    if sent.trace is None:
-        return [sent.facts.window.value] * len(before)
-    window, steps = sent.trace.window, list(before)
-    compared = (sent.trace.columns[name][steps].tolist() for name in ("decision_tokens", "threshold"))
-    return [_limit(window, tokens, *numbers) for tokens, *numbers in zip(before.values(), *compared, strict=True)]
+    facts, steps = sent.facts, list(before)
+    trace = sent.trace or facts.own_rule
+    window = facts.window.value if trace is None else trace.window
+    if trace is not None:
+        compared = [trace.columns[name] for name in ("decision_tokens", "threshold")]
+    elif facts.explanation.refuting is None:
+        checks = OwnChecks(facts.session, facts.ledger, facts.explanation)
+        compared = [checks.counts, checks.thresholds]
+    else:  # the recording contradicts the threshold that its agent's rule has by default
+        return [window] * len(steps)
+    rows = zip(before.values(), *(column[steps].tolist() for column in compared), strict=True)
+    return [_limit(window, tokens, *numbers) for tokens, *numbers in rows]
 
 
 def _limit(window: int, before: int, decided: int, threshold: int) -> int:
@@ -67,9 +75,10 @@ def _limit(window: int, before: int, decided: int, threshold: int) -> int:
 
     A threshold is in the policy's own tokens: it is scaled as the policy's count at this step is to the request.
     """
-    if decided <= 0 or threshold <= 0 or before <= 0:
+    if threshold <= 0:
         return window
-    return min(window, round(threshold * before / decided)) if decided >= threshold else int(min(window, threshold))
+    is_scaled = before > 0 and decided >= threshold
+    return min(window, round(threshold * before / decided) if is_scaled else threshold)
 
 
 def stuck_at(cycles: tuple[Cycle, ...]) -> int:

@@ -153,7 +153,8 @@ COLUMNS = (
     PolicyColumn(
         "room",
         "Least room",
-        "tokens between the request after a compaction and the threshold (of the recording: the window)",
+        "tokens between the request after a compaction and the threshold (of the recording: that of its agent's rule, "
+        "or the window where none is known)",
         lambda row: row.least_room,
         _room,
     ),

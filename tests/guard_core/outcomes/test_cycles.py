@@ -1,11 +1,16 @@
 """The room after each compaction, and where text alone fills the request."""
 
+import pytest
+
+from guard_core.findings import Facts
 from guard_core.outcomes.cycles import Cycle, cycles_of, stuck_at, text_floor
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.replay import replay
+from guard_core.sessions import Provenance
 from guard_core.summaries.sizes import FixedSummaries
 from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.findings.cases import chat, compaction
 from tests.guard_core.outcomes.cast import counted, facts_of
 
 
@@ -26,6 +31,22 @@ def test_each_cycle_has_the_request_before_and_after_it():
     assert [cycle.step for cycle in cycles] == [record.step for record in trace.compactions]
     assert all(cycle.after < cycle.before and cycle.room > 0 and 0 < cycle.freed < 1 for cycle in cycles)
     assert stuck_at(cycles) == -1
+
+
+@pytest.mark.parametrize(("version", "limit"), [("2.1.14", 155_000), ("2.1.330", 200_000)])
+def test_the_limit_of_a_recording_is_the_threshold_of_its_agents_rule_or_the_window(version, limit):
+    """Later versions of Claude Code have no threshold unless a window is set."""
+    log = chat(
+        *(20_000, 155_100, 31_000),
+        window=200_000,
+        source=Provenance.RECORDER,
+        format="claude-code",
+        model="claude-opus-4-5-20251101",
+        versions=((0, version),),
+        compactions=(compaction(3, trigger="auto"),),
+    )
+    (cycle,) = cycles_of(SentRequests.recorded(Facts.of(log)))
+    assert (cycle.step, cycle.after, cycle.limit) == (2, 31_000, limit)
 
 
 def test_a_cycle_that_makes_no_room_is_where_a_session_is_stuck():
