@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from guard_core.ledger import Ints, Ledger
+from guard_core.costs import HAS_RESULT
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.pi import RESERVE, message_tokens
 from guard_core.recordings.formats.pi.letta import NAME as LETTA_CODE
 from guard_core.recordings.formats.pi.oh_my_pi import NAME as OH_MY_PI
@@ -84,12 +85,22 @@ def keeps(_: Stretch, rule: OwnRule) -> Keeps:
     return Keeps(words, KeptShape.TAIL)
 
 
+ALL_KEPT, UNANSWERED = 1, 2  # marks of `held`
+
+
 def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints:
     """Checks at which all messages would be kept, in versions that look before every call, or where what is kept was
-    typed: by that or the default, or by the smallest history that was compacted, which is more than what is kept."""
+    typed: by that or the default, or by the smallest history that was compacted, which is more than what is kept. And
+    those at the end of a turn that was aborted or whose last calls failed: pi goes by the last message, which has no
+    usage then (0.73.1, `_checkCompaction`), and does not look where it was aborted."""
     recent = whole(typed, KEEP_RECENT, 0)
-    if recent is None and not any(item.name == WITHIN_TURNS for item in session.settings):
-        return checks.step * 0
+    within_turns = any(item.name == WITHIN_TURNS for item in session.settings)
+    results = prefix_sums(((ledger.events["flags"] & HAS_RESULT) > 0).astype(np.int64))
+    waits = results[checks.stop] > results[np.minimum(checks.start, checks.stop)]
+    is_unanswered = waits & (checks.between > 0) & (checks.place < 0) & (not within_turns)
+    unanswered = np.where(is_unanswered, UNANSWERED, 0)
+    if recent is None and not within_turns:
+        return unanswered
     at = np.array([item.at for item in session.compactions], dtype=np.int64)
     starts = [
         next((part.start for part in item.base if isinstance(part, Span)), item.at) for item in session.compactions
@@ -99,7 +110,8 @@ def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints
     tokens = ledger.prefix_by("messages of pi", message_tokens)
     sizes = tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)]
     recent_tokens = RECENT_TOKENS if recent is None else recent
-    return np.asarray(sizes < min([recent_tokens, *sizes[checks.place >= 0].tolist()]), dtype=np.int64)
+    all_kept = sizes < min([recent_tokens, *sizes[checks.place >= 0].tolist()])
+    return np.where(all_kept, ALL_KEPT, 0) + unanswered
 
 
 # Where the context was edited since the last answer, 1.6.0 compares characters / 4 of all messages and system prompt
@@ -115,7 +127,10 @@ AGENT = Agent(
     counter=counter,
     held=held,
     clears_apart=EDITED,
-    held_reason="all messages are within what is kept",
+    held_reason={
+        ALL_KEPT: "all messages are within what is kept",
+        UNANSWERED: "the turn ended without an answer: it was aborted, or its last calls failed",
+    },
     records_count=True,
     failing="one that failed would not be in the file",  # 1.6.0, run
     wrote=lambda session: session.agent not in (LETTA_CODE, OH_MY_PI, OPENCLAW),

@@ -36,7 +36,7 @@ from guard_core.sessions import (
 from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import Status, judge_session
-from tests.builders import model, tool_result, transcript, user
+from tests.builders import model, session, tool_call, tool_result, transcript, user
 
 BY_FORMAT = {agent.format: agent for agent in AGENTS}
 OPUS = "claude-opus-4-5-20251101"
@@ -1641,3 +1641,18 @@ def test_a_check_behind_cleared_results_says_why_it_has_no_count():
     built = msgspec.structs.replace(built, compactions=(cleared,))
     decision = OwnChecks(built, Ledger.of(built), explain(built)).at(2)
     assert decision.reason.startswith("old results were cleared since the last answer was counted")
+
+
+@pytest.mark.parametrize(("is_answered", "missed"), [(True, [1]), (False, [])])
+def test_pi_does_not_look_at_the_count_behind_a_turn_that_was_aborted_or_whose_last_calls_failed(is_answered, missed):
+    """Such a turn ends with a result: pi goes by its last message, which has no usage."""
+    work = [tool_call("bash", "a"), tool_result("x" * 400, "bash", "a")]
+    events = [user("go"), *([model("done")] if is_answered else work), user("continue"), model("done")]
+    second = len(events) - 1
+    calls = (ModelCall(1, 1, 190_000, output_tokens=10), ModelCall(second, second, 190_500, output_tokens=10))
+    window = Sourced(200_000, Provenance.RECORDER)
+    log = msgspec.structs.replace(session(*events, calls=calls, format="pi", model=OPUS), window=window)
+    explanation = explain(log)
+    assert [item.step for item in explanation.missed] == missed
+    reason = OwnChecks(log, Ledger.of(log), explanation).at(1).reason
+    assert ("the turn ended without an answer" in reason) == (not is_answered)

@@ -149,9 +149,9 @@ class Written:
         if manual:
             self.compact("manual", self.count)
         self.events.append(user("go on"))
-        for _ in range(calls):
+        for number in range(1, calls + 1):
             self.check(between=False)
-            self.call(name)
+            self.call(name, ends=self.rules.at_turn_end and number == calls)
 
     def check(self, *, between: bool) -> None:
         strict = self.rules.relation == ">"
@@ -174,13 +174,14 @@ class Written:
         )
         self.prompt, self.output, self.waiting, self.known = self.low, 0, 0, False
 
-    def call(self, name: str) -> None:
+    def call(self, name: str, *, ends: bool) -> None:
+        """`ends`: the answer is the last one of a turn, behind which nothing waits."""
         self.prompt += self.output + self.waiting + self.random.randrange(self.most // 4, self.most - 1_000)
         self.output, chars = self.random.randrange(5, 900), self.random.randrange(0, 2_000)
         at = len(self.events)
         self.calls.append(ModelCall(at, at, self.prompt, None, None, self.output, name))
-        self.events += [model("reading"), tool_result("x" * chars, id=str(at))]
-        self.waiting, self.known = self.rules.estimate(chars), True
+        self.events += [model("done")] if ends else [model("reading"), tool_result("x" * chars, id=str(at))]
+        self.waiting, self.known = 0 if ends else self.rules.estimate(chars), True
 
     def session(self) -> Session:
         size = round(self.window * self.rules.usable)
