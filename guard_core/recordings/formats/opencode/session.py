@@ -5,10 +5,10 @@ One assistant message may hold several steps: each `step-finish` part is a call,
 interrupted step is a call without tokens. A tool that the user ran is in an assistant's message without any step:
 no call was made. A user message with a `compaction` part and the assistant message behind it with `summary` exactly
 true (user messages have an object there) declare a compaction: afterwards come a question, the summary, the tail from
-`tail_start_id` on and OpenCode's request to continue, or after an overflow the user's words again. Before 1.0 there was
-no `compaction` part: the summary itself comes first. Results with `state.time.compacted` were sent as a placeholder
-from then on, though the file keeps them whole: the recorded view shows them rewritten, as an edit. Messages whose text
-OpenCode wrote (`synthetic`) begin no turn.
+`tail_start_id` on and OpenCode's request to continue, or the user's prompt again (after an overflow; by Kilo whenever
+nothing of it was answered), which counts as kept. Before 1.0 there was no `compaction` part: the summary itself comes
+first. Results with `state.time.compacted` were sent as a placeholder from then on, though the file keeps them whole:
+the recorded view shows them rewritten, as an edit. Messages whose text OpenCode wrote (`synthetic`) begin no turn.
 
 Kilo Code, which is made of OpenCode, sends of a tail at first what belongs to the prompt that it works on, and all of
 it from the next prompt on: an edit. Where it compacts a prompt before it sends it, an answer without content is before
@@ -35,7 +35,7 @@ from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import OVERFLOW, PREFLIGHT
-from guard_core.views import Inserted, Segment, Span, View
+from guard_core.views import CHANGED, JOINED, Inserted, Rewritten, Segment, Span, View
 
 NAME = "opencode"
 LABEL, KILO = "OpenCode", "Kilo Code"  # the agents that write such sessions
@@ -155,10 +155,13 @@ class OpenCodeReader:
         if not content:
             return
         event = Event(Role.USER, content, fields.text(info, "id"), timestamp=_created(info), meta=meta)
-        is_said_again = (
-            self.log.compactions[-1].trigger == OVERFLOW and content == self.asked if after_summary else False
-        )
-        if after_summary and (meta or is_said_again):
+        # Versions before parts were marked as synthetic repeated a prompt after an overflow only.
+        repeated = self._repeated(event) if after_summary else None
+        if repeated is not None and (meta or self.log.compactions[-1].trigger == OVERFLOW):
+            last = self.log.compactions[-1]
+            self.log.compactions[-1] = replace(last, base=(*last.base, repeated), kind="summary+tail")
+            return
+        if after_summary and meta:
             # What OpenCode says after a compaction, in the user's name: a part of the compaction, not of the log.
             last = self.log.compactions[-1]
             base = (*last.base, Inserted(len(last.messages)))
@@ -169,6 +172,18 @@ class OpenCodeReader:
             self._sends_all(_created(info))
             self.prompt, self.asked = self._here, content
         self.log.event(event.role, content, source_id=event.source_id, timestamp=event.timestamp, meta=meta)
+
+    def _repeated(self, message: Event) -> Segment | None:
+        """The user's last prompt as a message sends it again: perhaps with a reminder behind it, or with the name of a
+        file in place of the file; None for any other message."""
+        place, same = self.prompt.events, message.parts[: len(self.asked)]
+        if not self.asked or len(same) < len(self.asked):
+            return None
+        if any(new != old for new, old in zip(same, self.asked, strict=True) if isinstance(old, TextPart)):
+            return None
+        if message.parts == self.asked:
+            return Span(place, place + 1)
+        return Rewritten(place, message, JOINED if same == self.asked else CHANGED)
 
     def _sends_all(self, time: float | None) -> None:
         """From a prompt on the beginning of the last tail is sent, too."""

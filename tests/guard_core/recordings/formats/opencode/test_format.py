@@ -19,7 +19,7 @@ from guard_core.recordings.formats.opencode.session import CLEARED, QUESTION, RA
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import SubAgent
 from guard_core.triggers import AUTOMATIC, trigger_of
-from guard_core.views import Inserted, Rewritten, Span
+from guard_core.views import CHANGED, JOINED, Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -171,9 +171,17 @@ def test_words_said_again_after_an_overflow_are_no_second_turn():
     marker = user("m5", 20, {"type": "compaction", "auto": True, "overflow": True})
     again = user("m7", 22, text("And now?"))
     session = session_of(*TALK, marker, SUMMARY[1], again, assistant("m8", 23, text("Fine"), finish(30)))
-    assert [event.parts[0].text for event in session.compactions[0].messages][1:] == ["One file was found", "And now?"]
-    assert session.compactions[0].trigger == "overflow"
+    (compaction,) = session.compactions
+    assert (compaction.kind, compaction.trigger) == ("summary+tail", "overflow")
+    assert compaction.base == (Inserted(0), Inserted(1), Span(3, 4))
     assert texts(session)[-2:] == ["The same", "Fine"]
+
+
+def test_a_file_of_a_prompt_that_is_sent_again_may_be_left_out():
+    marker = user("m3", 20, {"type": "compaction", "auto": True, "overflow": True})
+    again = user("m7", 22, text("See", synthetic=True), text("[Attached image/png: file]", synthetic=True))
+    (compaction,) = session_of(user("m1", 0, text("See"), IMAGE), marker, SUMMARY[1], again).compactions
+    assert [(part.event, part.reason) for part in compaction.base[2:]] == [(0, CHANGED)]
 
 
 def test_a_tool_that_the_user_ran_is_no_call():
@@ -444,6 +452,18 @@ def test_opencode_and_a_person_who_compacts_keep_the_whole_tail(tmp_path):
     asked = user("k3", 20, {"type": "compaction", "auto": False, "tail_start_id": "m4"})
     by_person = kilo_session(tmp_path, *TALK, *KILO_TURN[:2], asked, *KILO_TURN[3:])
     assert kept(by_person.compactions[0].base) == [4, 5, 6]
+
+
+def test_a_prompt_that_kilo_sends_again_after_a_compaction_has_not_left_the_context(tmp_path):
+    """As 7.7.9 writes it, with a reminder behind it."""
+    again = user("k5", 22, text("Sort them", synthetic=True), text("The agent is code", synthetic=True))
+    session = kilo_session(tmp_path, *TALK, KILO_TURN[0], *KILO_TURN[2:4], again, KILO_TURN[5])
+    (compaction,) = session.compactions
+    assert [event.parts[0].text for event in compaction.messages] == [QUESTION, "One file was found"]
+    (prompt,) = (part for part in compaction.base if isinstance(part, Rewritten))
+    assert (prompt.event, prompt.reason) == (5, JOINED)
+    assert [part.text for part in prompt.message.parts] == ["Sort them", "The agent is code"]
+    assert texts(session)[-2:] == ["Sort them", "Sorted"]
 
 
 def test_what_kilo_compacts_before_it_sends_a_prompt_has_a_trigger_of_its_own(tmp_path):
