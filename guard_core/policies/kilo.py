@@ -6,7 +6,8 @@ reserve off a window without an input limit, too. With a share it compares what 
 times an estimate of what was added, and never right after a tool result. 7.7.9 adds 1.3 times its estimate of system
 prompt and tools besides, though the provider's count has them already: `fixed_part`. What a compaction keeps is
 OpenCode's (guard_core.policies.opencode). Not modelled: with a share 7.7.9 also compacts between steps, at the
-window minus output; and until the next prompt it sends of the tail only what belongs to the current turn.
+window minus output; until the next prompt it sends of the tail only what belongs to the current turn; and after three
+compactions in one turn it ends that turn with an error in place of a fourth (7.7.2 and 7.7.9, run).
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 Measured by running 1.0.152 to 1.18.33: without an input limit `compaction.reserved` has no effect in 1.18.33, though a
 revision of the source takes it off. Up to 1.1.53 the number itself does not fire yet, from 1.1.65 on it does.
 
-Kilo Code 7.7.9 has the same rule (measured; its function `isOverflow`), and one more for the first request of a turn
-where `compaction.threshold_percent` is set: it compares that share of the window with an estimate of system prompt and
-tools, which no file holds, on top of the count. What that rule caused has a trigger of its own (PREFLIGHT).
+Kilo Code 7.0.33 to 7.7.9 has the same rule (measured; its function `isOverflow`). 7.7 has one more, for the first
+request of a turn, where `compaction.threshold_percent` is set: it compares that share of the window with an estimate of
+system prompt and tools, which no file holds, on top of the count. What that rule caused has a trigger of its own
+(PREFLIGHT).
 """
 
 from __future__ import annotations

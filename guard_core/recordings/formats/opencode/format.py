@@ -4,8 +4,9 @@ An export is one object `{info, messages}`, the database the same in tables (ses
 rest as JSON in `data`). The lines of a run hold the parts of the assistant's messages as they were finished, without
 the user's messages. Kilo Code writes all three: `kilo.db` has the tables of OpenCode and some of its own, its exports
 and lines measure each step (`metrics`), and its sessions may name a permission that OpenCode does not know (7.7.9,
-run). Until 1.1 OpenCode kept every session, message and part in a file of its own: one of these alone is not a
-recording and is refused with what to do. Sub-agents are sessions of their own (`parentID`).
+run). Its 7.0.33 (run) wrote nothing of its own but its version. Until 1.1 OpenCode kept every session, message and part
+in a file of its own: one of these alone is not a recording and is refused with what to do. Sub-agents are sessions of
+their own (`parentID`).
 Source: https://github.com/sst/opencode, packages/opencode/src/cli/cmd (export.ts, run.ts) and src/storage.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded, UnknownFormat
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
@@ -30,6 +32,7 @@ from guard_core.sessions import Session
 # Kinds of lines of a run, which each hold a part; an error line holds none (run.ts).
 RUN_KINDS = frozenset({"step_start", "step_finish", "text", "reasoning", "tool_use"})
 KILO_PERMISSION = "suggest"  # a tool of Kilo Code that sessions of `kilo run` forbid (7.7.9)
+KILO_VERSION = (7,)  # the first number of Kilo Code's versions (7.0.33, run); OpenCode's have begun with 0 or 1
 KILO_TABLES = "kilo_"  # how tables begin that only Kilo Code has (7.7.9: kilo_board, kilo_board_message)
 # How the ids of OpenCode begin (id.ts), and what a file of the folder storage with such an id is.
 LOOSE = {"ses_": "session", "msg_": "message", "prt_": "part"}
@@ -89,7 +92,8 @@ def _writer(export: JSON) -> str:
     """Who wrote an export or the lines of a run: Kilo Code, where something in them is its own."""
     permissions = fields.objects(fields.mapping(export, "info").get("permission"))
     steps = (part for item in fields.objects(export.get("messages")) for part in fields.objects(item.get("parts")))
-    is_kilos = any(fields.text(item, "permission") == KILO_PERMISSION for item in permissions)
+    is_kilos = numbers(fields.text(fields.mapping(export, "info"), "version")) >= KILO_VERSION
+    is_kilos = is_kilos or any(fields.text(item, "permission") == KILO_PERMISSION for item in permissions)
     is_kilos = is_kilos or any(fields.text(part, "type") == "step-finish" and "metrics" in part for part in steps)
     return KILO if is_kilos else LABEL
 
@@ -154,12 +158,13 @@ def _from_database(source: ByteSource, facts: FactCounter) -> list[Session]:
     """Every session of the database that has messages, in the order in which they began."""
     sessions: list[Session] = []
     with Database(source) as database:
-        agent = KILO if any(name.startswith(KILO_TABLES) for name in database.tables) else LABEL
+        is_kilos = any(name.startswith(KILO_TABLES) for name in database.tables)
         for row in list(database.rows("session", order=("time_created", "id"))):
             if len(sessions) >= source.limits.sessions:
                 raise LimitExceeded(f"more than {source.limits.sessions} sessions in the database")
             export = _exported(database, row)
             if export["messages"]:
+                agent = KILO if is_kilos else _writer(export)
                 sessions.append(read_session(export, source, facts, agent=agent, notes=database.notes))
             else:
                 source.notes.skip("session without messages")

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
 from guard_core.recordings.reading import fields, rewriting, wrong_kinds
@@ -38,6 +39,7 @@ from guard_core.triggers import OVERFLOW, PREFLIGHT
 from guard_core.views import CHANGED, JOINED, Inserted, Rewritten, Segment, Span, View
 
 NAME = "opencode"
+DETAILS_FROM = (7, 1)  # of Kilo: 7.0.33 adds nothing to a message, 7.7.2 does (run); versions between were not run
 LABEL, KILO = "OpenCode", "Kilo Code"  # the agents that write such sessions
 # How OpenCode words what it sends in place of a compacted past and of a cleared result (message-v2.ts).
 QUESTION = "What did we do so far?"
@@ -364,7 +366,7 @@ class OpenCodeReader:
         self.log.compactions = self._with_pruning()
         notes = [] if self.system else ["The system prompt is not in the file."]
         notes.append("The schemas of the tools are not in the file.")
-        if self.agent == KILO:
+        if self.agent == KILO and not () < numbers(fields.text(info, "version")) < DETAILS_FROM:
             notes.append("Kilo sends the time and the folder with every message of the user; they are not in the file.")
         parent = fields.text(info, "parentID") or fields.text(info, "parent_id")
         notes += [f"This is a sub-agent's session of {parent}."] if parent else []

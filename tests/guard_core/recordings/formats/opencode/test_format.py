@@ -432,6 +432,19 @@ def test_a_database_with_a_table_of_kilo_is_kilos(tmp_path):
     assert any("time and the folder" in note for note in session.notes)
 
 
+@pytest.mark.parametrize(("version", "agent"), [("7.0.33", "Kilo Code"), ("1.18.33", "OpenCode")])
+def test_a_version_that_opencode_has_not_reached_is_kilos(tmp_path, version, agent):
+    """As 7.0.33 was seen to write: nothing else of its own, and no time and folder in the user's messages."""
+    path = database(tmp_path, export(*TALK))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE session ADD COLUMN version")
+        connection.execute("UPDATE session SET version = ?", (version,))
+    (stored,) = read(str(path)).sessions
+    for session in (stored, session_of(*TALK, version=version)):
+        assert session.agent == agent
+        assert not any("time and the folder" in note for note in session.notes)
+
+
 def test_kilo_sends_of_a_tail_at_first_what_belongs_to_the_turn_and_all_of_it_from_the_next_prompt_on(tmp_path):
     """As 7.7.9 did on the wire: a tail that begins within an earlier turn."""
     session = kilo_session(tmp_path, *TALK, *KILO_TURN, user("k7", 30, text("Thanks")))
