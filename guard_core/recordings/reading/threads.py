@@ -11,6 +11,7 @@ import msgspec
 
 from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
+from guard_core.own_words import typed_parts
 from guard_core.plural import counted
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
@@ -359,10 +360,10 @@ class Thread:
         items, tail = self._matched(request, keys)
         kind = declared.kind if declared else self._kind(items)
         edited = declared.edited if declared else ()
-        results: dict[str, int] = {}  # the events with the results of calls, by the ids of the calls
+        changed: dict[str, int] = {}  # the events that are known again when they changed, by what shows it
         if not kind.startswith("summary"):
-            results = {name: index for index, event in enumerate(self.events) for name in _answered_calls(event)}
-        base, messages = _view(items, results, frozenset(edited))
+            changed = {name: index for index, event in enumerate(self.events) for name in _known_by(event)}
+        base, messages = _view(items, changed, frozenset(edited))
         at = len(self.events)
         self.compactions.append(
             RecordedCompaction(
@@ -389,30 +390,34 @@ class Thread:
         self._called(request)
 
     def _kind(self, items: list[_Item]) -> str:
-        """What happened to the history: an edit changes results, or what the last request ended with, one for one."""
+        """What happened to the history: an edit changes results, what an agent put around a user's words, or what the
+        last request ended with, one for one."""
         inserted = [item for item in items if item.index is None]
-        results = [item.key for item in inserted if any(isinstance(part, ToolResultPart) for part in item.event.parts)]
-        if self._keeps_history(items, results):
+        said = {name for item in self._sent[: self._confirmed] for name in _words_typed(item.event)}
+        changed = [
+            item.key for item in inserted if _has_result(item.event) or said.intersection(_words_typed(item.event))
+        ]
+        if self._keeps_history(items, changed):
             return "edit"
-        if len(results) == len(inserted):
+        if len(changed) == len(inserted):
             return "trim"
         if len(inserted) == 1 and is_empty_summary(inserted[0].event):
             return "empty"
         last = max(index for index, item in enumerate(items) if item.index is None)
         return "summary" if last == len(items) - 1 else "summary+tail"
 
-    def _keeps_history(self, items: list[_Item], results: list[bytes]) -> bool:
-        """Are all messages of the last request there or changed, but for words at its very end, which agents replace at
-        each call (the state of a page, a reminder)."""
+    def _keeps_history(self, items: list[_Item], changed: list[bytes]) -> bool:
+        """Are all messages of the last request there or `changed`, but for words at its very end, which agents replace
+        at each call (the state of a page, a reminder)."""
         before, now = Counter(self._keys[: self._confirmed]), Counter(item.key for item in items)
-        changed_results = Counter(results) - before
-        changed_words = Counter(item.key for item in items if item.index is None) - before - changed_results
+        known_again = Counter(changed) - before
+        changed_words = Counter(item.key for item in items if item.index is None) - before - known_again
         start = self._confirmed  # where those words begin, behind the newest answer and its results
         while start and not _is_answer_or_result(self._sent[start - 1].event):
             start -= 1
         missing = before - now
         ending = missing & Counter(self._keys[start : self._confirmed])
-        if (missing - ending).total() > changed_results.total() or changed_words.total() > ending.total():
+        if (missing - ending).total() > known_again.total() or changed_words.total() > ending.total():
             return False
         return bool(before & now) or changed_words.total() == ending.total()
 
@@ -514,7 +519,7 @@ class Thread:
 
 
 def _is_answer_or_result(event: Event) -> bool:
-    return event.role is Role.MODEL or any(isinstance(part, ToolResultPart) for part in event.parts)
+    return event.role is Role.MODEL or _has_result(event)
 
 
 def speaks_of_summary(event: Event) -> bool:
@@ -522,22 +527,37 @@ def speaks_of_summary(event: Event) -> bool:
     return "summar" in text_of(event.parts)[:OPENING_CHARS].casefold()
 
 
-def _answered_calls(event: Event) -> list[str]:
-    """The ids of the calls whose results a message has; a result without an id is not known again when it changed."""
-    return [part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id]
+def _has_result(event: Event) -> bool:
+    return any(isinstance(part, ToolResultPart) for part in event.parts)
+
+
+def _known_by(event: Event) -> list[str]:
+    """By what a message is known again when it changed: the ids of the calls whose results it has (a result without an
+    id is not known again), and the user's words in it."""
+    return [
+        *(part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id),
+        *_words_typed(event),
+    ]
+
+
+def _words_typed(event: Event) -> list[str]:
+    """What the user typed of a message in which an agent put something around it (the date, its instructions)."""
+    if event.role is not Role.USER or (parts := typed_parts(event.parts)) == event.parts:
+        return []
+    return [f"typed: {text_of(parts).strip()}"]
 
 
 def _view(
-    items: list[_Item], results: dict[str, int], edited: frozenset[int] = frozenset()
+    items: list[_Item], changed: dict[str, int], edited: frozenset[int] = frozenset()
 ) -> tuple[View, tuple[Event, ...]]:
-    """What is sent of the log, and the messages that are new. Those with a result of `results` are its event, changed,
-    as are the kept ones at the places `edited`; events stay in their order."""
+    """What is sent of the log, and the messages that are new. Those known by a name of `changed` are its event,
+    changed, as are the kept ones at the places `edited`; events stay in their order."""
     segments: list[Segment] = []
     inserted: list[Event] = []
     reached = -1
     for number, item in enumerate(items):
         previous = segments[-1] if segments else None
-        place = max((results.get(name, -1) for name in _answered_calls(item.event)), default=-1)
+        place = max((changed.get(name, -1) for name in _known_by(item.event)), default=-1)
         reached = max(reached, -1 if item.index is None else item.index)
         if item.index is None and place > reached:
             segments.append(Rewritten(place, item.event, CHANGED))

@@ -29,7 +29,7 @@ from guard_core.sessions import (
     ModelCall,
     Session,
 )
-from guard_core.views import Inserted, Rewritten, Span
+from guard_core.views import CHANGED, Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
 
 TOO_LONG = "prompt is too long: 212345 tokens > 200000 maximum"
@@ -48,6 +48,10 @@ def result(call: str, text: str = "a.txt") -> Event:
     return Event(Role.USER, (ToolResultPart("", text, call),))
 
 
+def reminded(text: str, reminder: str) -> Event:
+    return Event(Role.USER, (TextPart(f"<system-reminder>{reminder}</system-reminder>"), TextPart(text)))
+
+
 def ask(*messages: Event, reply: Event | None = None, **extra) -> Request:
     return Request(messages, ModelCall(at=0, prompt_tokens=len(messages) * 10), reply, **extra)
 
@@ -60,6 +64,8 @@ def sessions(*requests: Request) -> list[Session]:
 
 
 A, LOOK, FOUND, DONE = user("Fix"), model("Look", "c1"), result("c1"), model("Done")
+OTHER_STEPS = (model("Look on", "c5"), result("c5", "b.txt"))
+SYSTEM = (TextPart("You are a coding agent for the repository of the parser."),)
 
 
 def test_requests_that_grow_are_one_log():
@@ -331,6 +337,25 @@ def test_a_title_between_two_calls_is_a_side_call_and_no_compaction():
     assert len(session.calls) == 2
 
 
+def test_another_reminder_around_what_the_user_typed_is_an_edit_of_that_message():
+    monday, tuesday = reminded("Fix", "It is Monday."), reminded("Fix", "It is Tuesday.")
+    (session,) = sessions(
+        ask(monday, reply=LOOK),
+        ask(monday, LOOK, FOUND, reply=DONE),
+        ask(tuesday, LOOK, FOUND, DONE, user("Thanks"), reply=model("Bye")),
+    )
+    (edit,) = session.compactions
+    assert (edit.kind, edit.base) == ("edit", (Rewritten(0, tuesday, CHANGED), Span(1, 4)))
+    assert texts(session)[3:] == ["Done", "Thanks", "Bye"]
+    assert counted_compactions(session).total == 0
+
+
+def test_other_words_of_the_user_under_the_same_reminder_are_no_edit():
+    first, other = (reminded(text, "It is Monday.") for text in ("Fix", "So far the bug was fixed"))
+    (session,) = sessions(ask(first, reply=LOOK), ask(first, LOOK, FOUND, reply=DONE), ask(other, DONE, reply=LOOK))
+    assert [item.kind for item in session.compactions] == ["summary+tail"]
+
+
 def test_calls_beside_a_conversation_stay_where_one_of_them_is_a_summariser_and_none_has_an_id():
     title = user("Give a title")
     (session,) = sessions(
@@ -369,13 +394,11 @@ def test_a_sub_agent_is_a_session_of_its_own():
 
 ASKED, WRITTEN = user("Summarise the conversation for a successor."), Event(Role.MODEL, (TextPart(SUMMARY),))
 CONTINUED = user(f"Summary of earlier work: {SUMMARY}")
-OTHER_STEPS = (model("Look on", "c5"), result("c5", "b.txt"))
 READ_FILES = (
     user("Fix the parser,\nit drops the last token of a line"),
     model("I list all files of the repository", "c1"),
     result("c1", "main.py\nparser.py\ntests/test_parser.py\nREADME.md"),
 )
-SYSTEM = (TextPart("You are a coding agent for the repository of the parser."),)
 LOOKS = (FOUND, model("Look again", "c2"), result("c2", "README.md and main.py and test_parser.py"))
 
 
