@@ -3,10 +3,11 @@
 Every request that begins with the history so far only adds to the log. A request that keeps some of the history and
 changes or drops the rest is a compaction that happened between two calls. A request that shares nothing with any
 history begins a thread of its own (a sub-agent), or is a side call (a title, a summary); so does one that begins as an
-earlier conversation did and has nothing of what followed (another run, another branch). Where a conversation ended
-there, and the request holds the answer that summarised it, under the same system prompt and tools or in the words by
-which clients open a summary, it continues that conversation; so does one in these words right behind a conversation of
-the same setup that had filled much of its window.
+earlier conversation did and has nothing of what followed (another run, another branch), and one that has messages of a
+conversation under another system prompt and with other tools (another agent). Where a conversation ended there, and
+the request holds the answer that summarised it, under the same system prompt and tools or in the words by which clients
+open a summary, it continues that conversation; so does one in these words right behind a conversation of the same setup
+that had filled much of its window.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[
     if request.declared is not None and threads:
         return max(threads, key=lambda thread: (thread.shares(own), len(thread.calls)))
     for thread in reversed(threads):
-        if not thread.shares(own) or _comes_back(thread, requests, keys, index):
+        if not thread.shares(own) or thread.is_of_another(request) or _comes_back(thread, requests, keys, index):
             continue
         if own in thread.begun or (_grows(keys, index) and thread.begins_again(request, own)):
             continue

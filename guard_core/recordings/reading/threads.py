@@ -266,6 +266,10 @@ class Thread:
         """Has a request the system prompt and the tools of this thread, as far as both are known."""
         return self.tools == request.tools and is_same_prompt(self.system, request.system)
 
+    def is_of_another(self, request: Request) -> bool:
+        """Is a request of another agent, by both: it has another system prompt and other tools."""
+        return self.tools != request.tools and not is_same_prompt(self.system, request.system)
+
     def answers_last(self, request: Request) -> bool:
         """Does a request hold the answer to the last call of this thread, as a summary is held."""
         last = self.calls[-1] if self.calls else None

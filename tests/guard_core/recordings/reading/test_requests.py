@@ -28,6 +28,7 @@ from guard_core.sessions import (
     LeftBranches,
     ModelCall,
     Session,
+    ToolDefinition,
 )
 from guard_core.views import CHANGED, Inserted, Rewritten, Span
 from tests.guard_core.recordings.checks import check_session, texts
@@ -335,6 +336,41 @@ def test_a_title_between_two_calls_is_a_side_call_and_no_compaction():
     )[0]
     assert session.compactions == ()
     assert len(session.calls) == 2
+
+
+SHELL, EDITOR = ((ToolDefinition(name),) for name in ("bash", "edit"))
+TITLES = (TextPart("Write a title of three words for what the user asks of the agent."),)
+
+
+def test_a_request_with_words_that_a_call_for_their_title_has_stays_in_its_own_conversation():
+    more, agent = user("Test it"), {"system": SYSTEM, "tools": SHELL}
+    (session,) = sessions(
+        ask(reminded("Fix", "It is Monday."), reply=DONE, **agent),
+        ask(more, reply=model("Test"), system=TITLES, tools=EDITOR),
+        ask(reminded("Fix", "It is Tuesday."), DONE, more, reply=LOOK, **agent),
+    )
+    assert [part_text(event.parts[-1]) for event in session.events[:3]] == ["Fix", "Done", "Test it"]
+    assert [call.prompt_tokens for call in session.calls] == [10, 30]
+    assert [call.prompt_tokens for call in session.side_calls] == [10]
+
+
+@pytest.mark.parametrize(
+    ("setup", "counts"),
+    [
+        ({"system": TITLES, "tools": EDITOR}, [0, 0]),
+        ({"system": TITLES, "tools": SHELL}, [1]),
+        ({"system": SYSTEM, "tools": EDITOR}, [1]),
+    ],
+)
+def test_another_system_prompt_with_other_tools_is_of_another_agent(setup, counts):
+    heard = user("For context: the first agent looked and found a.txt")
+    logs = sessions(
+        ask(A, reply=LOOK, system=SYSTEM, tools=SHELL),
+        ask(A, LOOK, FOUND, reply=DONE, system=SYSTEM, tools=SHELL),
+        ask(A, heard, reply=OTHER_STEPS[0], **setup),
+        ask(A, heard, *OTHER_STEPS, reply=model("Written"), **setup),
+    )
+    assert [len(session.compactions) for session in logs] == counts
 
 
 def test_another_reminder_around_what_the_user_typed_is_an_edit_of_that_message():
