@@ -17,7 +17,7 @@ import re
 import msgspec
 
 from guard_core import defaults
-from guard_core.events import Event, Part, ToolCallPart
+from guard_core.events import Event, Part, TextPart, ToolCallPart
 from guard_core.recordings.reading.overlap import is_summary_in, names_in, passages_in, quotes, text_of, words_of
 from guard_core.recordings.reading.requests import Request, message_key
 from guard_core.recordings.reading.summary_words import begins_with_summary
@@ -36,6 +36,8 @@ from guard_core.sessions import (
 )
 from guard_core.windows.models import context_window
 
+# How Claude Code (2.1) asks, behind the whole conversation, what the user may type next.
+SUGGESTION = "[SUGGESTION MODE:"
 _HEADED = re.compile(r"\W*summary\b", re.IGNORECASE)
 LOOK_AHEAD = 12  # requests in which the old history may come back, before a shorter one counts as a compaction
 FEWEST_CALLS = 3  # ours: of a conversation that another may go on from, the call that summarised it included
@@ -73,6 +75,9 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
             thread = Thread(follows=_follows(before, behind, request), branches=branches)
             threads.append(thread)
             thread.add(request, keys[index])
+        elif _asks_beside(request):
+            thread.add_beside(request)
+            continue
         elif thread.extends(keys[index], request.lost):
             thread.add(request, keys[index])
         elif (length := thread.rewound_length(request, keys[index])) is not None:
@@ -86,6 +91,12 @@ def threads_of(requests: list[Request], *, side_calls: bool = True) -> list[Thre
     if side_calls and threads and len(threads[0].calls) > 1:
         return fold_side_calls(threads, threads[0])
     return threads
+
+
+def _asks_beside(request: Request) -> bool:
+    """Does a request end with a question of the agent's own, which is in no later one."""
+    last = request.messages[-1].parts if request.messages else ()
+    return any(isinstance(part, TextPart) and part.text.startswith(SUGGESTION) for part in last)
 
 
 def _follows(before: list[Thread], behind: Thread | None, request: Request) -> str:

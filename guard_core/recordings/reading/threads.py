@@ -94,6 +94,11 @@ class Thread:
         full = self.keys_of(keys, lost)
         return bool(self._keys) and full[: self._confirmed] == self._keys[: self._confirmed]
 
+    def add_beside(self, request: Request) -> None:
+        """A request that asks something about the history which is not of the conversation: a side call."""
+        if not request.refusal:
+            self.side_calls.append(msgspec.structs.replace(request.call, at=len(self.events), response=None))
+
     def known_length(self, keys: list[bytes], lost: int = 0) -> int:
         """How many messages at the head of a request that extends the history are in it, the last answer included."""
         full, length = self.keys_of(keys, lost), self._confirmed

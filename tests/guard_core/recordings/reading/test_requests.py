@@ -338,6 +338,19 @@ def test_a_title_between_two_calls_is_a_side_call_and_no_compaction():
     assert len(session.calls) == 2
 
 
+def test_what_claude_code_asks_for_a_suggestion_is_a_side_call_and_no_branch():
+    suggest = user("[SUGGESTION MODE: Suggest what the user might naturally type next.]")
+    (session,) = sessions(
+        ask(A, reply=DONE),
+        ask(A, DONE, suggest, reply=model("run the tests")),
+        ask(A, DONE, user("Thanks"), reply=model("Bye")),
+        ask(A, DONE, user("Thanks"), model("Bye"), suggest, reply=model("commit this")),
+    )
+    assert texts(session) == ["Fix", "Done", "Thanks", "Bye"]
+    assert (session.compactions, session.left) == ((), None)
+    assert [(call.at, call.prompt_tokens) for call in session.side_calls] == [(2, 30), (4, 50)]
+
+
 SHELL, EDITOR = ((ToolDefinition(name),) for name in ("bash", "edit"))
 TITLES = (TextPart("Write a title of three words for what the user asks of the agent."),)
 
