@@ -28,6 +28,10 @@ _ASSIGNS = '{"type":"task_assignment"'
 # with this one: USER_MESSAGE_BEGIN in https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
 _HEADING, _REQUEST_HEADING = "# ", "\n## My request for Codex:"
 
+# What pi makes of its command `/skill:name`: the skill's file, and behind it the words that followed the command
+# (parseSkillBlock in https://github.com/badlogic/pi-mono, packages/coding-agent/src/core/agent-session.ts).
+_SKILL = re.compile(r'<skill name="(?P<name>[^"]+)" location="[^"]+">\n.*?\n</skill>(?:\n\n(?P<words>.+))?', re.DOTALL)
+
 # A document in a message is marked as one: tags on lines of their own around it, as providers advise for prompts
 # (https://docs.claude.com/en/docs/build-with-claude/prompt-engineering/use-xml-tags) and Cline writes files that are
 # named in a message, three quotation marks, or the marks of a block quote (CommonMark 0.31.2, 5.1).
@@ -65,7 +69,9 @@ def _typed(parts: Iterable[Part]) -> Iterable[Part]:
 
 def typed_text(text: str) -> str:
     """A text without the blocks before and behind what was typed, and without the documents before it where other words
-    follow; empty where it has only blocks."""
+    follow; of a skill alone the command that it came from; empty where it has only blocks."""
+    if (skill := _SKILL.fullmatch(text.strip())) is not None:
+        return skill["words"] or f"/skill:{skill['name']}"
     if text.lstrip().startswith(_HEADING) and _REQUEST_HEADING in text:
         return text.partition(_REQUEST_HEADING)[2].strip()
     start, stop = 0, len(text)

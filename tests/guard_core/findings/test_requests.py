@@ -1034,6 +1034,10 @@ ASSIGNED = (
     '<teammate-message teammate_id="team-lead">\n{"type":"task_assignment","taskId":"4",'
     f'"subject":"{ASK}","assignedBy":"team-lead"}}\n</teammate-message>'
 )
+SKILL = (
+    '<skill name="review" location="/w/.pi/skills/review/SKILL.md">\nReferences are relative to /w/.pi/skills/review.\n'
+    "\n# Review\n\nAlways check every claim against the documents before you answer.\n</skill>"
+)
 
 
 def editor_talk(*texts, summary="Half is done."):
@@ -1057,6 +1061,7 @@ def editor_talk(*texts, summary="Half is done."):
         (ASSIGNED,),
         (f"<system-reminder>\nYou must not say so.\n</system-reminder>\n{SELECTED}\n{OPENED}\n{ASK}",),
         (f"<ide_open_terminal>You must wait for make.</ide_open_terminal>\n{ASK}",),
+        (f"{SKILL}\n\n{ASK}",),
     ],
 )
 def test_what_an_editor_puts_into_a_message_is_neither_request_nor_rule_of_its_user(texts):
@@ -1067,6 +1072,12 @@ def test_what_an_editor_puts_into_a_message_is_neither_request_nor_rule_of_its_u
     assert not [item for item in claims if "rule" in item.kind]
     assert check(built, claims, facts.window, recorded_verdict(facts, claims)) == []
     assert [one.kind for one in instructions(built, [(0, built.events[0])])].count("rule") == 0
+
+
+def test_what_the_file_of_a_skill_says_is_no_rule_of_the_user_who_called_it():
+    claims = recorded_findings(Facts.of(editor_talk(SKILL)))
+    assert [item.numbers["quote"] for item in claims if "quote" in item.numbers] == ["/skill:review"]
+    assert not [item for item in claims if "rule" in item.kind]
 
 
 @pytest.mark.parametrize("texts", [(OPENED, ASK), (f"{CODEX}{ASK}",)])
