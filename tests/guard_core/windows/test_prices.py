@@ -57,6 +57,12 @@ def test_a_model_that_is_not_in_the_table_has_no_price(name):
     assert rates_of(name) is None
 
 
+@pytest.mark.parametrize("name", ["deepseek/deepseek-v4-flash:free", "Kimi-K2.5-free "])
+def test_a_variant_that_costs_nothing_has_not_the_price_of_its_model(name):
+    assert rates_of(name) is None
+    assert rates_of(name.strip().removesuffix(":free").removesuffix("-free")) is not None
+
+
 @pytest.mark.parametrize("moment", [1e30, float("nan"), -1e30])
 def test_a_nonsense_date_has_no_price(moment):
     assert rates_of("gpt-4o", moment) is None
