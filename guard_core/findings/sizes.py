@@ -138,8 +138,11 @@ def overflow_at(case: Case, over: Ints) -> Finding:
         f"{percent(tokens / window - 1)} too many ({how})."
     )
     if answered == len(over):
-        subject = "it was" if answered == 1 else "they were"
-        sentence += f" Yet {subject} answered: the window is larger, or the estimate too high."
+        subject, requests = ("it was", "request was") if answered == 1 else ("they were", "requests were")
+        sentence += (
+            f" Yet {subject} answered: the window is larger, or the {requests} smaller, because the estimate is too "
+            "high or messages were left out."
+        )
     numbers = {
         "window": window,
         "tokens": tokens,

@@ -233,7 +233,7 @@ def _overflow(case: Case, finding: Finding) -> str:
     if numbers["answered"] == numbers["calls"]:
         return (
             f"Peak estimated at {percent(1 + numbers['over_share'])} of the window at {at_step(finding.step)}"
-            f"{if_window_at(case, finding.step)}, yet answered: larger window, or estimate too high."
+            f"{if_window_at(case, finding.step)}, yet answered: larger window, or smaller requests."
         )
     how = "estimated" if case.facts.is_uncounted else "modelled"
     where = at_step(numbers["first"]) if numbers["calls"] == 1 else f"the first at {at_step(numbers['first'])}"

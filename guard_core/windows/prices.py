@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 UNIT = 1_000_000  # of the rates below in a millionth of a US dollar: whole numbers, so that sums are exact
 HOUR_FACTOR = 2  # of a plain token's price, which the table lacks: Anthropic's documentation of prompt caching
-# How OpenRouter and OpenCode's own gateway end the names of variants that cost nothing: the price of the model that they
-# are variants of is not theirs (https://openrouter.ai/docs, "Model Variants"; https://opencode.ai/docs/zen).
+# How OpenRouter and OpenCode's gateway end the names of variants that cost nothing: the model's price is not theirs
+# (https://openrouter.ai/docs, "Model Variants"; https://opencode.ai/docs/zen).
 FREE = (":free", "-free")
 # A few prices of the table depend on the date. Where a call has none, the latest price is taken, never today's.
 _LATEST = datetime(2100, 1, 1, 12, tzinfo=UTC)

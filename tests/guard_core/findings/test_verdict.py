@@ -167,7 +167,7 @@ def test_a_compaction_that_came_too_late_names_the_step_that_was_over():
 def test_an_estimate_over_the_window_of_answered_calls_is_not_called_an_overflow():
     conclusion = verdict(session(user("x" * 60_000), model("yes"), window=10_000, reported=False))
     assert conclusion.severity == "warning"
-    assert "yet answered: larger window, or estimate too high." in conclusion.sentence
+    assert "yet answered: larger window, or smaller requests." in conclusion.sentence
 
 
 def test_an_assumed_window_is_in_the_sentence():
