@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from guard_core.events import Event, Part, TextPart
 from guard_core.facts import wordings
 from guard_core.facts.reports import reports
@@ -116,10 +118,23 @@ _TAG = re.compile(
 
 def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
     """The sentences and lines of the texts of a message, without the programs in it, whose comments and messages say
-    nothing to the model, and without what a command printed."""
+    nothing to the model, and without what a command printed and lines of JSON, which are data."""
     for part in parts:
         if isinstance(part, TextPart):
-            yield from split_sentences(_without_printed(_PROGRAM.sub("\n", part.text[:MOST_RULE_CHARS])))
+            text = _without_printed(_PROGRAM.sub("\n", part.text[:MOST_RULE_CHARS]))
+            yield from split_sentences("\n".join(line for line in text.split("\n") if not _is_data(line)))
+
+
+def _is_data(line: str) -> bool:
+    """Is a line one object of JSON, or a list of them."""
+    line = line.strip()
+    if not (line.startswith("{") and line.endswith("}")) and not (line.startswith("[{") and line.endswith("}]")):
+        return False
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
 
 
 def _without_printed(text: str) -> str:

@@ -181,6 +181,16 @@ def test_a_detail_of_a_task_does_not_outlast_it(sentence, holds_on):
     assert outlasts_its_turn(sentence) == holds_on
 
 
+@pytest.mark.parametrize(
+    "data", ['{"id": "3", "subject": "Never push, only drop fixtures"}', '  [{"rule": "Always ask"}]']
+)
+def test_a_line_of_json_is_data_and_has_no_sentences(data):
+    assert list(sentences((TextPart(f"Never push.\n{data}\nUse {{braces}} only here."),))) == [
+        "Never push.",
+        "Use {braces} only here.",
+    ]
+
+
 @pytest.mark.parametrize("text", ["<bash-stdout>" * 15_000, "<local-command-x>" * 11_000, "```" + "a" * 190_000])
 def test_tags_and_fences_that_never_end_are_read_in_time(text):
     begun = time.process_time()
