@@ -2,8 +2,8 @@
 
 A summary by the method `handoff` is sent in words of its own, which are not in the file and are missing here.
 Answers carry how much of their request were messages (`contextSnapshot`), entries of kind `custom` say when a tool
-began and when a process ended, and a compaction names its `method`.
-Source: oh-my-pi 18.2.3, run.
+began and when a process ended, a compaction names its `method`, and a change of the model has its provider in the name.
+Source: oh-my-pi 18.2.3, run; src/session/session-entries.ts of 18.3.4.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def is_its(entry: dict[str, Any]) -> bool:
         return "contextSnapshot" in fields.mapping(entry, "message")
     if kind == "custom":
         return fields.text(entry, "customType") in _CUSTOM
-    return kind in _KINDS or (kind == "compaction" and fields.text(entry, "method") != "")
+    named = {"compaction": "method", "model_change": "model"}.get(kind, "")  # pi writes `provider` and `modelId`
+    return kind in _KINDS or bool(named and fields.text(entry, named))
 
 
 def printed_by_it(event: dict[str, Any]) -> bool:

@@ -51,11 +51,17 @@ def read(*entries: dict[str, Any]):
         entry("x1", "e0", "custom", customType="session_exit", data={"reason": "dispose"}),
         entry("k1", "e0", "compaction", summary="s", firstKeptEntryId="e0", method="handoff"),
         entry("r1", "e0", "reset_boundary"),
+        entry("m1", "e0", "model_change", model="zai/glm-5.2", role="default"),
     ],
 )
 def test_it_is_known_by_what_only_it_writes(own):
     session = read(entry("e0", None, message=user("Hi")), own)
     assert agent_of(session).label == session.agent == "oh-my-pi"
+
+
+def test_a_change_of_the_model_as_pi_writes_it_is_pis():
+    change = entry("m1", "e0", "model_change", provider="zai", modelId="glm-5.2")
+    assert agent_of(read(entry("e0", None, message=user("Hi")), change)).label == "pi"
 
 
 @pytest.mark.parametrize(("counted", "verdict"), [(43_616, "other threshold"), (43_617, "agrees")])
