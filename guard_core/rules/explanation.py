@@ -195,7 +195,7 @@ def _main(stretches: tuple[Stretch, ...]) -> Stretch:
 
 def _writer(session: Session) -> str:
     """Whose rule is not known: a log of requests need not say which program made it."""
-    return _name(session) if _is_named(session) else f"the program that wrote this {session.format} file"
+    return _name(session) if _is_named(session) else "the program that wrote this recording"
 
 
 def _label(session: Session) -> str:

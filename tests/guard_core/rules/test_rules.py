@@ -920,7 +920,7 @@ def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
         ("total", 150_010, 154_010),
     ]
     assert headline(explanation).startswith(
-        "The rule by which the program that wrote this homemade file compacts is not known here."
+        "The rule by which the program that wrote this recording compacts is not known here."
     )
 
 

@@ -380,7 +380,7 @@ def test_a_threshold_that_the_recording_excludes_is_shown_as_a_default_beside_th
 def test_of_an_unknown_rule_the_bounds_of_its_threshold_are_shown(client, store):
     text = client.get(store(transcript("homemade")).get_absolute_url()).content.decode()
     assert (
-        "The rule by which the program that wrote this homemade file compacts is not known here. Recorded at 154,000 "
+        "The rule by which the program that wrote this recording compacts is not known here. Recorded at 154,000 "
         "(prompt of the last request)." in text
     )
     assert "≤ 154,000" in text
