@@ -154,7 +154,7 @@ def _fallen(facts: Facts) -> str:
     if not falls:
         return ""
     worst = max(falls, key=lambda fall: fall.missing)
-    more = "" if len(falls) == 1 else f" ({counted(len(falls) - 1, 'more fall')} like it)"
+    more = "" if len(falls) == 1 else f" (and at {counted(len(falls) - 1, 'other step')}, without returning)"
     epochs = facts.ledger.steps["epoch"]
     until = "from there on" if epochs[worst.step] == epochs[-1] else "from there to the next compaction"
     return (

@@ -39,8 +39,9 @@ def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
     prices = analysis.replayed_payback if analysis.simulated else analysis.recorded_payback
     if not prices:
         text = "No call was made after a compaction." if page.compactions.total else "Nothing: nothing was compacted."
-        if analysis.facts.recording.fired and not analysis.simulated:
-            text = f"Not known. {blind_words(analysis.facts)}"
+        unseen = "" if analysis.simulated else blind_words(analysis.facts)
+        if unseen:
+            text = f"Not known. {unseen}"
         return _row(name, [{"words": text}], page.links["policies"], "Other policies")
     losing = {item.numbers["compaction"] for item in lost}
     shown = sorted(prices, key=lambda item: (item.index not in losing, item.index))[:SHOWN_PRICES]
@@ -66,14 +67,14 @@ def _lost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
 
 
 def _nothing_lost(page: Frame) -> str:
+    unseen = "" if page.analysis.simulated else blind_words(page.analysis.facts)
+    if unseen:
+        return unseen
     if not page.compactions.total and not page.analysis.replayed.compactions:
         return "Nothing: nothing was compacted."
     if page.analysis.facts.words is None:
         return "Not determined yet."
-    unseen = "" if page.analysis.simulated else blind_words(page.analysis.facts)
-    return unseen or (
-        "No request of a user was lost before its turn had ended, and no rule of one or open todo for good."
-    )
+    return "No request of a user was lost before its turn had ended, and no rule of one or open todo for good."
 
 
 def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:

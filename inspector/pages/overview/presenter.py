@@ -127,7 +127,7 @@ def _peak(facts: Facts) -> dict[str, str]:
 def _saved(facts: Facts) -> dict[str, str]:
     known = [item for item in facts.recording.fired if item.counted and not facts.removes_nothing(item.counted)]
     if not known:
-        why = "no call came after a compaction" if facts.counts.total else "nothing was compacted"
+        why = "no call came after a compaction" if facts.counts.total else "no compaction is recorded"
         if facts.recording.fired:
             why = "what was removed is not in the file"
         return _kpi("tokens saved by compaction", DASH, "", why)

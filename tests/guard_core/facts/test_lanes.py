@@ -360,6 +360,15 @@ def test_a_prompt_that_fell_without_a_compaction_leaves_open_what_later_requests
     )
 
 
+def test_of_several_falls_those_after_which_the_prompt_returned_are_not_counted():
+    built = talk()
+    counts = (80_000, 20_000, 81_000, 40_000, 41_000, 30_000)
+    calls = tuple(replace(call, prompt_tokens=count) for call, count in zip(built.calls, counts, strict=True))
+    assert blind_words(Facts.of(replace(built, calls=calls))).startswith(
+        "The recorded prompt fell from 81,000 to 40,000 tokens at step 4 (and at 1 other step, without returning), and"
+    )
+
+
 def test_after_a_silent_fall_only_what_came_again_is_known_to_be_in_the_last_request():
     again = "Always answer in English please"
     built = talk(after={1: user(again), 4: model(f"as you said: {again}")})

@@ -377,6 +377,14 @@ def test_a_threshold_that_the_recording_excludes_is_shown_as_a_default_beside_th
     assert "≤ 155,010" in text
 
 
+@pytest.mark.django_db
+def test_where_the_prompt_fell_without_a_compaction_cost_and_losses_are_not_known(client):
+    text = page(client, stored(counted([80_000, 81_000, 9_000, 9_500, 10_000]))).content.decode()
+    assert "nothing was compacted" not in text
+    assert text.count("The recorded prompt fell from 81,000 to 9,000 tokens at step 3, and no compaction is") == 3
+    assert "Not known. The recorded prompt fell" in text
+
+
 def test_of_an_unknown_rule_the_bounds_of_its_threshold_are_shown(client, store):
     text = client.get(store(transcript("homemade")).get_absolute_url()).content.decode()
     assert (
