@@ -23,6 +23,8 @@ _CLOSING = re.compile(rf"</{_TAG}>\s*")
 _FROM_AGENT = re.compile(
     r'\s*<teammate-message(?: [\w-]{1,40}="[^"]*")*>(?P<words>.*)</teammate-message>\s*', re.DOTALL
 )
+# Tags that Cline and Roo Code put around what was typed (formatResponse, src/core/prompts/responses.ts).
+_WRAPPED = re.compile(r"<(task|user_message|feedback)>\s*(.*?)\s*(?:</\1>|$)")
 _ASSIGNS = '{"type":"task_assignment"'
 # What Codex's extension writes before a user's words, under headings (open tabs, the selection, attached files), ends
 # with this one: USER_MESSAGE_BEGIN in https://github.com/openai/codex, codex-rs/protocol/src/protocol.rs.
@@ -95,6 +97,12 @@ def _assigned_task(words: str) -> str:
         return words
     task = [value for key in ("subject", "description") if isinstance(value := assigned.get(key), str) and value]
     return "\n".join(task) or words
+
+
+def unwrapped(words: str) -> str | None:
+    """What was typed of words on one line that begin with a tag which an agent put around it; None where none does."""
+    wrapped = _WRAPPED.match(words)
+    return None if wrapped is None else wrapped[2]
 
 
 def own_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from guard_core.events import Event, Role, TextPart
-from guard_core.own_words import typed_parts
+from guard_core.own_words import typed_parts, unwrapped
 
 TITLE_CHARS = 80  # ours: code points of the user's words that are a title
 LEAST_KEPT = 50  # ours: code points that a title has at least before it is cut at a word
@@ -25,9 +25,10 @@ def first_words(events: Iterable[Event]) -> str:
 
 
 def _title(text: str) -> str:
-    while (wrapped := _WRAPPED.match(text)) is not None:
+    words = unwrapped(" ".join(text.split()))
+    while words is None and (wrapped := _WRAPPED.match(text)) is not None:
         text = text[wrapped.end() :]
-    words = " ".join(text.split())
+    words = " ".join(text.split()) if words is None else words
     if len(words) <= TITLE_CHARS:
         return words
     # The word that does not end here goes; a very long one is cut, as a language without blanks is.

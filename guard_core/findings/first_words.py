@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 from guard_core.events import Event, part_text
-from guard_core.own_words import typed_parts
+from guard_core.own_words import typed_parts, unwrapped
 
 # How Claude Code writes commands down: `/name` with arguments, which becomes a prompt, and what is done without the
 # model (`/model`, `!ls`), which has none or is a shell's.
 MARKUP = ("<command-", "<bash-input>")
-# Tags that Cline and Roo Code put around what was typed (formatResponse, src/core/prompts/responses.ts).
-_WRAPPED = re.compile(r"<(task|user_message|feedback)>\s*(.*?)\s*(?:</\1>|$)")
 _COMMAND, _ARGUMENTS = (re.compile(f"<command-{part}>(.*?)</command-{part}>") for part in ("name", "args"))
 _QUOTES = re.compile(r'^(?:\\?")+|(?:\\?")+$')
 
@@ -22,8 +20,8 @@ def first_words(event: Event) -> str:
     words = next(
         (words for part in typed_parts(event.parts) if (words := unquoted(" ".join(part_text(part).split())))), ""
     )
-    if wrapped := _WRAPPED.match(words):
-        return wrapped[2]
+    if (wrapped := unwrapped(words)) is not None:
+        return wrapped
     if not words.startswith(MARKUP):
         return words
     name, arguments = (
