@@ -51,11 +51,11 @@ def grown(story: Story, finding: Finding) -> None:
     if index not in larger:
         raise Wrong("the request after it is smaller, or not larger by more than what is modelled of it may err")
     if larger[index] < max(larger.values()):
-        raise Wrong("another compaction made the request larger by more")
+        raise Wrong("a request after another compaction is larger by more")
     before, after = story.before(index), story.sent[story.compaction(index).step]
     agree(finding, before=before, after=after)
     same("count", finding.count, len(larger))
-    if ("made the request larger" in finding.sentence) != (after > before):
+    if ("was followed by a larger request" in finding.sentence) != (after > before):
         raise Wrong("the request after it is larger, or not, and the claim says otherwise")
 
 

@@ -200,7 +200,7 @@ def grown(case: Case) -> list[Finding]:
     more = (
         "" if len(larger) == 1 else f" {counted(len(larger) - 1, 'more compaction')} did not shrink the request either."
     )
-    what = "made the request larger" if worst.after > worst.before else "did not shrink the request"
+    what = "was followed by a larger request" if worst.after > worst.before else "did not shrink the request"
     sentence = (
         f"Compaction {worst.index + 1:,} ({at_step(worst.step)}) {what}: {before} → "
         f"{worst.after:,} tokens{' (modelled)' if modelled else ''}.{missing}{more}"

@@ -374,10 +374,10 @@ def _only_a_sum(case: Case, finding: Finding) -> str:
 
 def _grown(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
+    is_larger = numbers["after"] > numbers["before"]
+    what = "was followed by a larger request" if is_larger else "did not shrink the request"
     return (
-        f"{_head(case)}compaction {numbers['compaction'] + 1:,} "
-        f"{'made the request larger' if numbers['after'] > numbers['before'] else 'did not shrink the request'}: "
-        f"{numbers['before']:,} to "
+        f"{_head(case)}compaction {numbers['compaction'] + 1:,} {what}: {numbers['before']:,} to "
         f"{numbers['after']:,} tokens at {at_step(finding.step)}{' (modelled)' if case.modelled[finding.step] else ''}."
     )
 

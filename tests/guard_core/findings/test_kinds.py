@@ -755,7 +755,7 @@ def test_a_long_message_after_a_compaction_is_no_growth_by_it():
         assert ("grown" in by_kind) == is_grown
     before = by_kind["grown"].numbers["before"]
     assert 8_000 < before < 13_000
-    assert f"made the request larger: {before:,} (modelled) → 13,000 tokens." in by_kind["grown"].sentence
+    assert f"was followed by a larger request: {before:,} (modelled) → 13,000 tokens." in by_kind["grown"].sentence
 
 
 def test_growth_within_the_error_of_the_model_is_not_claimed():
@@ -769,7 +769,8 @@ def test_growth_within_the_error_of_the_model_is_not_claimed():
         assert 19_500 < fired.before < 20_500
         assert ("grown" in by_kind) == is_grown
         numbers = {"compaction": 0, "before": fired.before, "after": after}
-        objections = check(built, [Finding("grown", "warning", 3, "made the request larger", numbers)], facts.window)
+        claim = Finding("grown", "warning", 3, "was followed by a larger request", numbers)
+        objections = check(built, [claim], facts.window)
         assert bool(objections) != is_grown
 
 
