@@ -1,7 +1,8 @@
 """The screen's file of Cline and Roo Code (`ui_messages.json`): requests with their tokens, and what was said.
 
 A call is an `api_req_started` with JSON text: prompt tokens are `tokensIn + cacheReads + cacheWrites`; newer versions
-of Roo, known by their `apiProtocol`, count cached ones in `tokensIn`. Compactions are Roo's `condense_context` and
+of Roo, known by their `apiProtocol`, count cached ones in `tokensIn`. Newer versions of Cline name the model beside the
+text (`modelInfo`, ClineMessage in src/shared/ExtensionMessage.ts). Compactions are Roo's `condense_context` and
 `sliding_window_truncation` with the tokens before and after, and, when Cline cuts the history, a new
 `conversationHistoryDeletedRange`: the messages of the API's history that are in no later request.
 """
@@ -94,7 +95,7 @@ class ScreenReader:
         wrong_kinds.check_words(self.source, message, "text", f"a {kind[:40]} message")
         self._shortened(message, at)
         if kind == "api_req_started":
-            self._started(request, at)
+            self._started(request, fields.text(fields.mapping(message, "modelInfo"), "modelId"), at)
         elif kind == "condense_context":
             self._condensed(fields.mapping(message, "contextCondense"), at)
         elif kind == "sliding_window_truncation":
@@ -107,14 +108,15 @@ class ScreenReader:
         else:
             self.source.notes.skip(f"{kind or 'unnamed'} message")
 
-    def _started(self, about: JSON, at: float | None) -> None:
+    def _started(self, about: JSON, model: str, at: float | None) -> None:
         self._close(None)
         cached, written = fields.tokens(about, "cacheReads"), fields.tokens(about, "cacheWrites")
         prompt = (fields.tokens(about, "tokensIn") or 0) + (0 if self.cached_inside else (cached or 0) + (written or 0))
         if prompt:
             self.facts.call(prompt)
         output = fields.tokens(about, "tokensOut")
-        self.call = ModelCall(len(self.log.events), None, prompt or None, cached, written, output, timestamp=at)
+        counts = (prompt or None, cached, written, output)
+        self.call = ModelCall(len(self.log.events), None, *counts, model=model, timestamp=at)
 
     def _add_message(
         self, message: JSON, role: Role, text: str, at: float | None, *, reasoning: bool = False, meta: bool = False

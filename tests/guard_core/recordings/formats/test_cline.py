@@ -214,6 +214,13 @@ def say(second: int, kind: str, text: str = "", **more: Any) -> dict[str, Any]:
     return {"ts": START + second * 1000, "type": "say", "say": kind, "text": text, **more}
 
 
+def test_the_screen_of_newer_versions_names_the_model_of_each_call():
+    about = {"providerId": "cline", "modelId": "x-ai/grok-4", "mode": "act"}
+    started = {**say(1, "api_req_started", json.dumps({"tokensIn": 10})), "modelInfo": about}
+    messages = [say(0, "text", "List files"), started, say(2, "text", "I look"), say(3, "api_req_started", "{}")]
+    assert [call.model for call in read_as(FORMAT, messages).sessions[0].calls] == ["x-ai/grok-4", ""]
+
+
 def test_the_screen_has_calls_with_tokens():
     request = json.dumps({"tokensIn": 4, "tokensOut": 9, "cacheReads": 90, "cacheWrites": 6})
     messages = [say(0, "text", "List files"), say(1, "api_req_started", request), say(2, "text", "I look")]
