@@ -20,7 +20,7 @@ _RESPONSES: tuple[str, ...] = ("response", "response_body", "responseBody", "res
 _RESPONSES += ("result", "message", "chunks", "response_chunks", "stream", "events")
 _WORDS = ("response", "completion", "output")  # where the answer may be plain text
 _OWN = ("choices", "role", "usage", "output")  # what only the response itself has
-_BODIES = ("body", "body_raw", "postData", "content", "json", "text", "chunks", "events")  # on the wire
+_BODIES = ("body", "body_raw", "postData", "content", "json", "text", "chunks", "events", "sse_lines")  # on the wire
 _LISTS = ("log", "entries", "logs", "requests", "records", "calls", "data", "items")
 _TIMES = ("timestamp", "startTime", "start_time", "startedDateTime", "time", "created_at", "ts")
 _IDS = ("request_id", "requestId", "custom_id", "correlation_id", "call_id", "litellm_call_id", "id")
@@ -103,6 +103,8 @@ def _response(value: Any, depth: int) -> JSON:
     if isinstance(response, str):
         return streams.joined(streams.pieces_of(response))
     if isinstance(response, list):
+        if response and all(isinstance(line, str) for line in response):
+            return streams.joined(streams.pieces_of("\n".join(response)))
         choices = [item for item in fields.objects(response) if "message" in item and not streams.is_piece(item)]
         return {"choices": choices} if choices else streams.joined(response)
     if not isinstance(response, dict):

@@ -143,7 +143,8 @@ def test_a_streamed_answer_is_put_together():
     ]
     lines_of_text = "".join(f"event: {piece['type']}\ndata: {json.dumps(piece)}\n\n" for piece in pieces)
     request = {"model": "c", "messages": TALK[:1]}
-    for response in (pieces, {"status_code": 200, "body_raw": lines_of_text}):
+    line_by_line = {"stream": True, "sse_lines": lines_of_text.splitlines()}
+    for response in (pieces, {"status_code": 200, "body_raw": lines_of_text}, line_by_line):
         recording = read_as(FORMAT, lines({"request": {"body": request}, "response": response}))
         (session,) = recording.sessions
         assert session.events[1].parts == (ReasoningPart("Hm", 3), ToolCallPart("ls", {"path": "."}, "t1"))
