@@ -39,6 +39,7 @@ _DETAILS = {
         r"|[kKMGT]i?B|bytes?|tokens?|px|rows?|lines?|users?|characters?|chars)\b))"
     ),
 }
+_COMMAND = "<command-name>"  # before the name of a command in what Claude Code makes of it
 _SHORTEST = {PATH: 5, IDENTIFIER: 6, QUANTITY: 2}  # characters; shorter ones are in too many texts by chance
 
 
@@ -102,7 +103,9 @@ def named_in(text: str, event: int = -1) -> Iterator[Snippet]:
 
 
 def _is_tag(match: re.Match[str]) -> bool:
-    """Is it the name in a tag around a text, `<state_snapshot>` or `</state_snapshot>`."""
+    """Is it the name in a tag around a text, `<state_snapshot>` or `</command-args>`, or a command between such tags of
+    Claude Code."""
     name, text = match[0].removeprefix("/"), match.string
-    before, after = text[max(0, match.start() - 2) : match.start()], text[match.end() : match.end() + 1]
-    return after == ">" and before.removesuffix("/").endswith("<") and name.replace("_", "").isalnum()
+    before, after = text[max(0, match.start() - len(_COMMAND)) : match.start()], text[match.end() : match.end() + 1]
+    is_name = after == ">" and re.fullmatch(r"[\w-]+", name) is not None
+    return before == _COMMAND or (is_name and before.removesuffix("/").endswith("<"))
