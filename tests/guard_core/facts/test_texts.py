@@ -303,8 +303,8 @@ def test_details_are_paths_identifiers_quantities_and_open_todos():
 
 def test_the_tags_of_a_command_and_its_name_are_no_paths():
     command = "<command-message>fix</command-message>\n<command-name>/fix-it</command-name>\n"
-    typed = f"{command}<command-args>see /srv/app and <lib/a.py></command-args>\n<bash-input>ls /etc</bash-input>"
-    assert {item.text for item in details([(0, user(typed))])} == {"/srv/app", "lib/a.py", "/etc"}
+    typed = f"{command}<command-args>see /srv/app and <lib/a.py></command-args>\n<bash-input>ls /etc/ssh</bash-input>"
+    assert {item.text for item in details([(0, user(typed))])} == {"/srv/app", "lib/a.py", "/etc/ssh"}
 
 
 @pytest.mark.parametrize(
