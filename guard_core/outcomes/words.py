@@ -204,7 +204,7 @@ def _earned_words(price: Payback) -> str:
     if price.needed_from >= 0:
         needed = f" Without it, requests would have been over the window from step {price.needed_from + 1:,} on."
     if price.earned_back < 0:
-        return f"It never paid: in all it cost {dollars(price.net)} more than it saved.{needed}"
+        return f"By then it had not paid: in all it cost {dollars(price.net)} more than it saved.{needed}"
     calls = price.earned_back - price.step
     after = "at once" if not calls else f"{calls:,} {'call' if calls == 1 else 'calls'} later"
     return (

@@ -94,7 +94,7 @@ def _figure(label: str, value: str, note: str, *, bad: bool = False) -> dict[str
 def _earned(step: int, first: int) -> tuple[str, str]:
     """In words the step that earned the price back, below 0 where none did, and how long after the `first` call."""
     if step < 0:
-        return "never", "up to the next compaction, or the end"
+        return "no", "up to the next compaction, or the end"
     return f"step {step_number(step):,}", "at once" if step == first else f"{counted(step - first, 'call')} later"
 
 
