@@ -110,5 +110,5 @@ def _counts(usage: Usage, at: int, epochs: int) -> tuple[bytes, list[Ints]] | No
                 anchors.kept[: at + 1],
                 anchors.begins[: epochs + 1],
             ]
-            return encode((scalars, ratios, inserted)), arrays
+            return encode((scalars, ratios, inserted, usage.exceeded)), arrays
     return None

@@ -96,7 +96,7 @@ class Job:
 
 class Decided(NamedTuple):
     """One step that a policy decided by itself. `compactions` were made at any of its points, `refused` says that a
-    request before the last one was larger than the window."""
+    request before the last one was refused as too large."""
 
     decision: Decision
     counted: RequestCount
@@ -140,7 +140,7 @@ def replay(  # noqa: PLR0913 - named, and most of them optional
         else:
             _write_run(columns, step, part, heads)
         compactions += () if isinstance(part, Quiet) else part.compactions
-    columns["overflow"] |= (columns["modelled_prompt_tokens"] > window).astype(np.int64)
+    columns["overflow"] |= (columns["modelled_prompt_tokens"] > job.run.largest_answered).astype(np.int64)
     return Trace(
         policy=policy.name,
         settings={**settings_of(policy), "summary": job.summarizer.name},
@@ -223,7 +223,9 @@ def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
     refuses, refused_by = getattr(usage, "refuses", True), getattr(usage, "refused", None)
 
     def is_refused(asked: RequestDecision, counted: RequestCount) -> bool:
-        return counted.tokens > job.run.window if refused_by is None else bool(refused_by(asked.decision.view))
+        return (
+            counted.tokens > job.run.largest_answered if refused_by is None else bool(refused_by(asked.decision.view))
+        )
 
     while refuses and is_refused(asked, counted) and asked.may_retry(policy):
         asked = retry(job, step, asked)
@@ -429,7 +431,7 @@ def observe_recorded(
     columns |= _recorded_heuristics(ledger, policy.estimator(ledger))
     columns |= policy.shadow(run, columns)
     columns["modelled_prompt_tokens"], columns["prompt_tokens_source"] = _recorded_counts(run, columns)
-    columns["overflow"] = (columns["modelled_prompt_tokens"] > window).astype(np.int64)
+    columns["overflow"] = (columns["modelled_prompt_tokens"] > run.largest_answered).astype(np.int64)
     settings = {**settings_of(policy), "mode": "shadow"}
     notes = (*_notes(columns), *run.usage.notes(compacted=False))
     return Trace(policy.name, settings, __version__, window, columns, notes=notes, declared=policy.columns)

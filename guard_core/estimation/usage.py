@@ -73,6 +73,19 @@ class Usage(Protocol):
         ...
 
 
+class ExceededWindow(NamedTuple):
+    """A window in tokens, and the largest request of a recording that was answered although it is larger."""
+
+    window: int
+    answered: int
+
+
+def largest_answered(usage: Usage, window: int) -> int:
+    """The largest request in tokens that the provider answers in a window: larger ones are refused."""
+    exceeded: ExceededWindow | None = getattr(usage, "exceeded", None)
+    return exceeded.answered if exceeded is not None and exceeded.window == window else window
+
+
 def counts_of(usage: Usage, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun:
     """The counts of requests with views of their own, as `Usage.one` gives them: at once where a usage can (`many`)."""
     many = getattr(usage, "many", None)
@@ -161,6 +174,7 @@ class AttributedUsage:
 
     ledger: Ledger
     attribution: Attribution
+    exceeded: ExceededWindow | None = None
 
     @cached_property
     def anchors(self) -> Anchors:
@@ -679,8 +693,9 @@ def normal(view: View) -> View:
     return tuple(segments)
 
 
-def usage_for(ledger: Ledger, attribution: Attribution | None) -> Usage:
-    """The model of the provider that fits a session: simulated where it was simulated, attributed otherwise."""
+def usage_for(ledger: Ledger, attribution: Attribution | None, exceeded: ExceededWindow | None = None) -> Usage:
+    """The model of the provider that fits a session: simulated where it was simulated, attributed otherwise.
+    `exceeded`: the window that is taken for the session's, where larger requests were answered."""
     if ledger.usage_ratio is not None:
         return RatioUsage(ledger.usage_ratio, ledger.usage_reported_from)
-    return AttributedUsage(ledger, attribution if attribution is not None else attribute(ledger))
+    return AttributedUsage(ledger, attribution if attribution is not None else attribute(ledger), exceeded)

@@ -26,7 +26,7 @@ from guard_core.estimation.baselines import (
     returned_at,
     silent_truncations,
 )
-from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
+from guard_core.estimation.usage import PROVIDER, ExceededWindow, Usage, counts_of, usage_for
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.findings.tasks import task_column
@@ -44,7 +44,14 @@ from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
 from guard_core.windows.models import ModelAnswers, answers_of, main_model
 from guard_core.windows.request_limits import NO_LIMIT, RequestLimits
-from guard_core.windows.window_evidence import Status, WindowJudgement, judge_session, other_windows, undoubted
+from guard_core.windows.window_evidence import (
+    Status,
+    WindowJudgement,
+    is_set_by_hand,
+    judge_session,
+    other_windows,
+    undoubted,
+)
 
 OFTEN, OFTEN_SHARE = 3, 0.05  # ours: odd counts that are not accidental, at least so many and such a share of all
 CHARACTERS, ESTIMATES = "characters", "estimates"  # what figures of tokens may be instead
@@ -113,7 +120,10 @@ class Facts:
     @cached_property
     def usage(self) -> Usage:
         """The model of the provider."""
-        return usage_for(self.ledger, self.attribution)
+        window = self.window
+        is_exceeded = window.at_least > window.value and not is_set_by_hand(window.sourced)
+        exceeded = ExceededWindow(window.value, window.at_least) if is_exceeded else None
+        return usage_for(self.ledger, self.attribution, exceeded)
 
     @cached_property
     def tasks(self) -> Ints:

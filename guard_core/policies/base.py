@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from guard_core.errors import GuardError
 from guard_core.estimation.estimators import Estimator
-from guard_core.estimation.usage import CountedRun, Usage
+from guard_core.estimation.usage import CountedRun, Usage, largest_answered
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo
@@ -36,7 +37,7 @@ class Point(StrEnum):
     END_OF_TURN = "at the end of a turn"  # the last call of a turn was answered, and another turn follows
     BEFORE_TURN = "before a turn"  # the user's message is about to enter the log
     BEFORE_CALL = "before every call"
-    ON_OVERFLOW = "on an overflow"  # the provider refused the request of this step: it is larger than the window
+    ON_OVERFLOW = "on an overflow"  # the provider refused the request of this step: it is too large for the window
 
 
 # Record-time caps need no point: they are the form of a policy's spans. Timers and the age of a cache are read from
@@ -88,6 +89,11 @@ class ReplayRun:
     session: Session | None = None
     summarizer: Summarizer = field(default_factory=NoSummaries)
     todos: tuple[Todo, ...] = ()
+
+    @cached_property
+    def largest_answered(self) -> int:
+        """The largest request in tokens that the provider answers; a larger one it refuses."""
+        return largest_answered(self.usage, self.window)
 
 
 class Quiet(NamedTuple):
@@ -171,7 +177,7 @@ class Policy(Protocol):
         requests follow from the log alone, all that it does in them.
 
         Must equal `decide` and `observe` step by step; a policy with ON_OVERFLOW ends the run at a
-        request over the window. None where a policy cannot look ahead.
+        request that the provider refuses (`ReplayRun.largest_answered`). None where a policy cannot look ahead.
         """
         ...
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from guard_core.estimation.attribution import attribute
-from guard_core.estimation.usage import AttributedUsage, usage_for
+from guard_core.estimation.usage import AttributedUsage, ExceededWindow, usage_for
 from guard_core.extension import basis, extended
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
@@ -108,3 +108,5 @@ def test_recorded_prompts_count_as_long_as_they_say_the_same():
     fewer = msgspec.structs.replace(calls[9], prompt_tokens=1_900)
     other = Ledger.of(Session(events=events, calls=(*calls[:9], fewer, *calls[10:])))
     assert extended(trace, known, other, POLICY, **{**settings, "usage": usage_for(other, None)}) is None
+    exceeded = usage_for(ledger, None, ExceededWindow(5_000, 5_500))  # another session has grown so that it shows this
+    assert extended(trace, known, ledger, POLICY, **{**settings, "usage": exceeded}) is None

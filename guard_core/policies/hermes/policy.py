@@ -129,7 +129,7 @@ class Hermes:
         counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
         ahead = triggers.run_ahead(state, counts, start, steps, threshold)
         judged = triggers.judge(self.settings, threshold, steps, ahead.known)
-        ends = judged.fires | judged.odd | (judged.recovers & (counts.counted.tokens > run.window))
+        ends = judged.fires | judged.odd | (judged.recovers & (counts.counted.tokens > run.largest_answered))
         first = int(np.argmax(ends))
         ended = bool(ends[first])
         size = first if ended else stop - start

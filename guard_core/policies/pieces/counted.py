@@ -486,7 +486,7 @@ class CountedPolicy(ABC):
         ends |= ~fires & self.clears(ledger, rows, looks.stop, state, run.window)
         if self.most_refusals:
             may_try = (ledger.steps["turn"][rows] != state.turn) | (state.attempts < self.most_refusals)
-            ends |= may_try & (run_counts.counted.tokens > run.window)
+            ends |= may_try & (run_counts.counted.tokens > run.largest_answered)
         ended = bool(ends.any())
         size = int(np.argmax(ends)) if ended else stop - start
         constants = {"threshold": threshold, **_remembered(state)}

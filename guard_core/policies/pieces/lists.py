@@ -455,7 +455,7 @@ class ListPolicy(ABC):
             over = over | self._acts_between(sizes)
         over = over | (at > self._next_left_out(ledger, head.kept_from))
         if Point.ON_OVERFLOW in self.points:
-            over = over | (counts.counted.tokens > run.window)
+            over = over | (counts.counted.tokens > run.largest_answered)
         size = int(np.argmax(over)) if over.any() else stop - start
         if fails[:size].any():  # the last of them is decided by itself, and gives the state
             size = int(np.flatnonzero(fails[:size])[-1])

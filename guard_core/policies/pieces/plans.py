@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.estimators import Heuristic
+from guard_core.estimation.usage import largest_answered
 from guard_core.events import Role
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Point
@@ -137,8 +138,8 @@ def fitting(history: CompactableHistory, view: View) -> tuple[View, int]:
 
     def fits(dropped: int) -> bool:
         assert check.usage is not None
-        rest = between(view, dropped, count)
-        return check.usage.one(check.step, rest, costs.request(rest)).tokens <= check.window
+        rest, most = between(view, dropped, count), largest_answered(check.usage, check.window)
+        return check.usage.one(check.step, rest, costs.request(rest)).tokens <= most
 
     if check.usage is None or count < 2 or fits(0):
         return view, 0

@@ -246,7 +246,7 @@ class StagedPolicy(ListPolicy):
         counted = self._counts(asked, walked, after, sent) if walked.counts is None else walked.counts(sent)
         if counted is None:
             return None
-        over = np.flatnonzero(counted.tokens > run.window) if Point.ON_OVERFLOW in self.points else at[:0]
+        over = np.flatnonzero(counted.tokens > run.largest_answered) if Point.ON_OVERFLOW in self.points else at[:0]
         if len(over):
             return self._run_until(asked, int(over[0]))
         acts = before != after

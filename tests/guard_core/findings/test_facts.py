@@ -3,15 +3,20 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, replayed_findings
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import POLICIES, get_policy
+from guard_core.policies.base import Point
+from guard_core.policies.pieces.request_numbers import REFUSED
 from guard_core.replay import replay
 from guard_core.rules.counters import LAST_TOTAL, checks_of, counts_at
+from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.models import answers_of
 from guard_core.windows.window_evidence import judge_session
+from tests.builders import model, user
 from tests.guard_core.findings.cases import chat, replayed
 
 
@@ -62,3 +67,32 @@ def test_what_is_said_of_a_recording_goes_through_its_calls_once():
     assert facts.counts.total == 0
     assert counts_at(built, ledger, checks_of(built, ledger), LAST_TOTAL).max() == 8_607
     assert Passes.count == before + 2  # judging looks whether one of them is counted, which the first is
+
+
+RECOVERS = sorted(name for name in POLICIES if Point.ON_OVERFLOW in get_policy(name).points)
+
+
+@pytest.mark.parametrize("name", RECOVERS)
+def test_a_replay_in_an_assumed_window_has_no_request_refused_that_is_no_larger_than_an_answered_one(name):
+    facts = Facts.of(chat(90_000, *range(150_000, 190_001, 1_000), source=Provenance.ASSUMED))
+    assert facts.window.value < 150_000
+    trace = replay(facts.ledger, get_policy(name), window=facts.window.value, usage=facts.usage)
+    assert REFUSED not in {record.reason for record in trace.compactions}
+    assert not trace.columns["overflow"][trace.columns["modelled_prompt_tokens"] <= 190_000].any()
+
+
+def test_a_replay_in_an_assumed_window_has_larger_requests_refused():
+    facts = Facts.of(chat(90_000, 150_000, 190_000, None, source=Provenance.ASSUMED))
+    log = msgspec.structs.replace(facts.session, events=(*facts.session.events[:3], user("w" * 90_000), model("")))
+    longer = Facts.of(log)
+    assert longer.window.at_least == 190_000
+    trace = replay(longer.ledger, get_policy("claude-code"), window=longer.window.value, usage=longer.usage)
+    assert {(record.step, record.reason) for record in trace.compactions} == {(3, REFUSED)}
+
+
+@pytest.mark.parametrize("window", [100_000, 128_000])
+def test_a_replay_in_a_window_that_a_person_asks_for_has_requests_refused_that_are_larger(window):
+    built = chat(90_000, 150_000, 190_000, source=Provenance.ASSUMED)
+    facts = Facts.of(built, judge_session(built, Sourced(window, Provenance.USER, "typed in")))
+    trace = replay(facts.ledger, get_policy("claude-code"), window=window, usage=facts.usage)
+    assert [record.reason for record in trace.compactions][:1] == [REFUSED]
