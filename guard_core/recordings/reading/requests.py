@@ -28,7 +28,7 @@ class Declared(msgspec.Struct, frozen=True):
     `length` is the number of messages at its head that the compaction left or made, None where only a comparison with
     the log can show it: then `inserts` are the messages that it inserted, if their number is known, and further ones at
     the end are news. `edited` are the places of messages that are sent without their thinking, which no comparison
-    shows.
+    shows. `anew` are the places of messages that it wrote, whether or not the log has the same words.
     """
 
     kind: str = "summary"
@@ -42,6 +42,7 @@ class Declared(msgspec.Struct, frozen=True):
     note: str = ""
     edited: tuple[int, ...] = ()
     inserts: int | None = None
+    anew: tuple[int, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True):

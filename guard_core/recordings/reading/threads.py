@@ -433,6 +433,8 @@ class Thread:
     def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
         """The request split into what it keeps or inserts, and the new events at its end."""
         places = self._aligned(keys)
+        for written in request.declared.anew if request.declared is not None else ():
+            places[written] = None
         items = [_Item(key, event, at) for event, key, at in zip(request.messages, keys, places, strict=True)]
         if request.declared is not None and (length := request.declared.length) is not None:
             while length < len(items) and items[length].index is not None:

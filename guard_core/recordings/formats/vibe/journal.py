@@ -181,7 +181,9 @@ class JournalReader:
     def _add(self, request: Request) -> None:
         declared, self._declared = self._declared, None
         if declared is not None:
-            declared = msgspec.structs.replace(declared, length=messages.compacted_length(request.messages))
+            length = messages.compacted_length(request.messages)
+            anew = (0,) if length and request.messages[0].meta else ()  # the message before the user's
+            declared = msgspec.structs.replace(declared, length=length, anew=anew)
         self.requests.append(msgspec.structs.replace(request, declared=declared))
 
     # -- what stands beside them

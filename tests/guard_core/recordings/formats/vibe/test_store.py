@@ -113,6 +113,19 @@ def test_a_compaction_shows_what_it_left_and_its_summariser():
     assert "the summary of it all" in item.messages[1].parts[0].text
 
 
+def test_a_journal_that_begins_behind_a_compaction_has_the_note_of_the_next_one_written_anew():
+    begun = [asked("a0", [SYSTEM, *compacted_head("what was before")]), answered("a0", 400, tool("c0"))]
+    since = [called("c0"), result("c0")]
+    summed = asked(
+        "a1", [SYSTEM, *compacted_head("what was before"), *since, message("user", "Sum")], purpose="compaction"
+    )
+    rest = [asked("a2", [SYSTEM, *compacted_head("all of it")]), answered("a2", 300, {"type": "text", "text": "Done"})]
+    session = session_of(*begun, summed, answered("a1", 1_100, {"type": "text", "text": "all of it"}), *rest)
+    (item,) = session.compactions
+    assert item.base == (Inserted(0), Span(1, 2), Inserted(1))
+    assert item.messages[0].parts == session.events[0].parts
+
+
 def test_the_last_results_before_a_compaction_are_in_the_log_and_its_instruction_is_not():
     assert texts(session_of(*JOURNAL)) == ["Go", "", "", "", "", "Done"]
 
