@@ -17,8 +17,11 @@ from collections.abc import Iterable
 
 from guard_core.agent_versions import numbers
 from guard_core.policies.mistral_vibe.settings import (
+    BOUNDED,
+    CURRENT,
     DECLARED_SHARE,
     DEFAULT_THRESHOLD,
+    OLDER,
     bounded_limit,
     default_threshold,
 )
@@ -28,10 +31,11 @@ from guard_core.rules.settings import RuleNumber, Typed, whole
 from guard_core.rules.thresholds import FRACTIONS, LARGEST_LIMIT, round_limits, share_of, windows_of
 from guard_core.sessions import Provenance
 
-THRESHOLD = "auto_compact_threshold"
+THRESHOLD, LENGTH = "auto_compact_threshold", "max_context_length"
 WINDOWS = (262_144, 131_072)  # tokens; of Mistral's models
 OTHERS = (168_000, 100_000)  # tokens; defaults of a profile, and of 1.0
 STORE, BOUNDED_FROM = "store ", ((3, 0, 3), (10,))  # the version and the format of the store with 3.0.3's rule
+ESTIMATES_FROM = (2, 26)  # the first version whose own estimate of the request counts; 2.25.8 and 2.26.1, run
 UNKNOWN_WINDOW = 262_144  # tokens; the window where it is not known, by 3.0.3 (completion_profile/bounds.py)
 OFF = 0  # the threshold with which versions to 3.0.2 never compact by themselves
 COUNTER = RuleCounter(
@@ -62,6 +66,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     settings, formula, threshold = _threshold(stretch, typed)
     own = OwnRule(
         policy="mistral-vibe",
+        profile=_profile(stretch.version),
         settings=settings,
         counter=counter(stretch).name,
         threshold=threshold,
@@ -70,15 +75,22 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     return own if threshold else switched_off(own)
 
 
+def _profile(version: str) -> str:
+    """The policy's profile of a version; a version that is not known is one of the store, from 2.26 on."""
+    if is_bounded(version):
+        return BOUNDED
+    return OLDER if () < numbers(version.removeprefix(STORE)) < ESTIMATES_FROM and STORE not in version else CURRENT
+
+
 def _threshold(stretch: Stretch, typed: Typed) -> tuple[tuple[RuleNumber, ...], str, int]:
     """The settings, the threshold as an expression and in tokens; OFF where it never compacts by itself."""
     least = 1 if is_bounded(stretch.version) else OFF
-    own, length = whole(typed, THRESHOLD, least), whole(typed, "max_context_length")
+    own, length = whole(typed, THRESHOLD, least), whole(typed, LENGTH)
     if length is None and stretch.window is not None and stretch.window.source is Provenance.USER:
         length = stretch.window.value
     settings = []
     if length is not None:
-        settings.append(RuleNumber("max_context_length", length, "tokens", Provenance.USER, "typed in"))
+        settings.append(RuleNumber(LENGTH, length, "tokens", Provenance.USER, "typed in"))
     if own is not None:
         settings.append(RuleNumber(THRESHOLD, own, "tokens", Provenance.USER, "typed in"))
     if own is not None and (length is None or own < length):
@@ -120,13 +132,13 @@ AGENT = Agent(
     format="mistral-vibe",
     label="Mistral Vibe",
     rule=rule,
-    plays={"mistral-vibe": {}},
+    plays={"mistral-vibe": {LENGTH: "window_declared"}},
     variants=variants,
     counter=counter,
     fitted=lambda _, limit: f"auto_compact_threshold {limit:,}",
     names={
         THRESHOLD: "of the model or of all, in tokens; 0 is off, as much as the context length has no effect"
         " (3.0.3: both are refused)",
-        "max_context_length": "as the model declares it, in tokens",
+        LENGTH: "as the model declares it, in tokens",
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core.policies.mistral_vibe.corrected import CorrectedVibe
-from guard_core.policies.mistral_vibe.earlier import MistralVibe
+from guard_core.policies.mistral_vibe.earlier import EstimatingVibe, MistralVibe
 from guard_core.policies.mistral_vibe.settings import (
     BOUNDED,
     CURRENT,
@@ -27,13 +27,23 @@ from guard_core.policies.settings import (
     RecordedRuns,
     Setting,
 )
+from guard_core.sessions import Session
 
+THRESHOLD = "auto_compact_threshold"
 _SOURCE = "measured in 3.0.2 and 3.0.3, specification of new policies section 2"
+
+_POLICIES: dict[str, type[CountedPolicy]] = {BOUNDED: CorrectedVibe, CURRENT: EstimatingVibe, OLDER: MistralVibe}
 
 
 def _make(**values: Any) -> CountedPolicy:
     settings = MistralVibeSettings(**values)
-    return CorrectedVibe(settings) if settings.profile == BOUNDED else MistralVibe(settings)
+    return _POLICIES[settings.profile](settings)
+
+
+def _of_session(session: Session) -> dict[str, Any]:
+    """A file of Vibe has the threshold that results, and not whether it follows from a declared window."""
+    stated = session.agent_format == "mistral-vibe" and any(item.name == THRESHOLD for item in session.settings)
+    return {"window_declared": False} if stated else {}
 
 
 KIND = PolicyKind(
@@ -43,7 +53,7 @@ KIND = PolicyKind(
     _make,
     (
         Setting(
-            "auto_compact_threshold",
+            THRESHOLD,
             "Threshold",
             COUNT,
             0,
@@ -88,9 +98,10 @@ KIND = PolicyKind(
     ),
     (
         Profile(BOUNDED, "3.0.3: the window minus 60,000 tokens, compared with a corrected estimate"),
-        Profile(CURRENT, "3.0.2: 80 % of a declared window"),
-        Profile(OLDER, "2.18.4: the same threshold for every window"),
+        Profile(CURRENT, "2.26 to 3.0.2: 80 % of a declared window"),
+        Profile(OLDER, "before 2.26: the same threshold for every window, no estimate"),
     ),
+    of_session=_of_session,
     judged_by=RecordedRuns("mistral-vibe", "compaction", settings={"profile": BOUNDED}),
     known_problems=(
         KnownProblem(

@@ -7,6 +7,7 @@ modelled: the request for a summary that would itself be too large, of which the
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -21,9 +22,11 @@ from guard_core.policies.mistral_vibe.settings import MistralVibeSettings
 from guard_core.policies.mistral_vibe.sizes import (
     BREAKS,
     BYTES_PER_TOKEN,
+    ESTIMATE,
     LINE_BREAK,
     PICTURE,
     fixed_bytes,
+    head_tokens,
     log_bytes,
     message_bytes,
     request_tokens,
@@ -57,12 +60,7 @@ class VibeMemory(CountedMemory, frozen=True):
     correction: float = 1.0
 
 
-BYTES = TokenEstimate(
-    "mistral-vibe bytes of JSON",
-    "Vibe's corrected estimate, a quarter of the bytes of JSON,",
-    lambda ledger, form: message_bytes(ledger, form) // BYTES_PER_TOKEN,
-    lambda size: text_message_bytes(size) // BYTES_PER_TOKEN,
-)
+BYTES = dataclasses.replace(ESTIMATE, words="Vibe's corrected estimate, a quarter of the bytes of JSON,")
 
 
 class CorrectedVibe(CountedPolicy):
@@ -104,8 +102,8 @@ class CorrectedVibe(CountedPolicy):
         if head is None:  # requests that were really sent: their own estimates
             answered, now = np.append(uncounted, 0)[as_of], uncounted
         else:
-            answered = self._estimates(ledger, head, ledger.steps["at"][as_of])
-            now = self._estimates(ledger, head, looks.stop)
+            answered = head_tokens(ledger, head, ledger.steps["at"][as_of])
+            now = head_tokens(ledger, head, looks.stop)
         correction = np.maximum(tokens / np.maximum(answered, 1), 1.0)
         since = sum_of(log_bytes(ledger), *since_answer(ledger, as_of, looks.stop))
         total = tokens + np.where(known, outputs_of(ledger)[as_of], 0)
@@ -114,25 +112,19 @@ class CorrectedVibe(CountedPolicy):
         pending = np.where(known, np.maximum(np.maximum(added, whole), 0), 0)
         return columns | {"pending": pending, "decision_tokens": np.where(known, total + pending, uncounted)}
 
-    def _estimates(self, ledger: Ledger, head: Head, at: Ints) -> Ints:
-        """The estimate of requests over `at` events that begin with a head."""
-        prefix, first = log_bytes(ledger), head.kept_from
-        begins = fixed_bytes(ledger) + view_bytes(ledger, head.view)
-        return request_tokens(begins + np.maximum(prefix[at] - prefix[first], 0))
-
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
-        return np.asarray(np.ceil(state.correction * self._estimates(ledger, head, at)).astype(np.int64))
+        return np.asarray(np.ceil(state.correction * head_tokens(ledger, head, at)).astype(np.int64))
 
     def _correction(self, history: CompactableHistory) -> float:
         """What its estimate is multiplied by at a compaction."""
         state, ledger = history.state, history.ledger
         head = Head(state.head, state.kept_from, self.form)
         if history.point is Point.ON_OVERFLOW:
-            refused = int(self._estimates(ledger, head, np.array([history.stop]))[0])
+            refused = int(head_tokens(ledger, head, np.array([history.stop]))[0])
             return max(float(history.check.window / refused), 1.0)
         if state.as_of < 0:
             return float(state.correction)
-        answered = int(self._estimates(ledger, head, ledger.steps["at"][[state.as_of]])[0])
+        answered = int(head_tokens(ledger, head, ledger.steps["at"][[state.as_of]])[0])
         return max(float(state.tokens / answered), 1.0)
 
     # ---- what a compaction leaves

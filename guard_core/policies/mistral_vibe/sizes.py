@@ -9,6 +9,8 @@ import numpy as np
 
 from guard_core.costs import CALL, MEDIA, MODEL, REASONING, RESULT, TEXT
 from guard_core.ledger import Ints, Ledger
+from guard_core.policies.pieces.estimates import TokenEstimate
+from guard_core.trace import Head
 from guard_core.view_sums import sums_of
 from guard_core.views import Segment, Span, Synthetic, View
 
@@ -84,6 +86,13 @@ def view_bytes(ledger: Ledger, view: View) -> int:
     return sums_of(ledger, "mistral-vibe bytes", partial(segment_bytes, ledger)).total(view)
 
 
+def head_tokens(ledger: Ledger, head: Head, at: Ints) -> Ints:
+    """The estimate of requests over `at` events that begin with a head."""
+    prefix, first = log_bytes(ledger), head.kept_from
+    begins = fixed_bytes(ledger) + view_bytes(ledger, head.view)
+    return request_tokens(begins + np.maximum(prefix[at] - prefix[first], 0))
+
+
 def segment_bytes(ledger: Ledger, segment: Segment) -> int:
     """Bytes of the messages of one segment of a view."""
     if isinstance(segment, Span):
@@ -91,3 +100,11 @@ def segment_bytes(ledger: Ledger, segment: Segment) -> int:
         return prefix.item(segment.stop) - prefix.item(segment.start)
     assert isinstance(segment, Synthetic)
     return text_message_bytes(segment.bytes, BREAKS.get(segment.kind, 0))
+
+
+ESTIMATE = TokenEstimate(
+    "mistral-vibe bytes of JSON",
+    "Vibe's estimate, a quarter of the bytes of JSON,",
+    lambda ledger, form: message_bytes(ledger, form) // BYTES_PER_TOKEN,
+    lambda size: text_message_bytes(size) // BYTES_PER_TOKEN,
+)

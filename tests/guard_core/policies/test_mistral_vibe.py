@@ -55,6 +55,22 @@ def test_a_note_the_messages_of_the_person_and_the_summary_stay():
     assert [item for item in first.after if isinstance(item, Span)] == [Span(0, 1)]
 
 
+LARGE = session(  # a quarter of the JSON of the request of step 1 is more than the answer's total
+    user("first"),
+    tool_call("read", "a"),
+    tool_result("y" * 20_000, "read", "a"),
+    calls=(ModelCall(1, 1, 3_990, output_tokens=9), ModelCall(3, None, 4_990)),
+)
+
+
+@pytest.mark.parametrize(("profile", "fired"), [("2.18", []), ("3.0", [1])])
+def test_from_2_26_on_its_own_estimate_of_the_request_counts_where_it_is_more(profile, fired):
+    policy = get_policy("mistral-vibe", profile=profile, auto_compact_threshold=4_000, window_declared=False)
+    trace = run(policy, LARGE, window=262_144)
+    assert trace.columns["fired"].nonzero()[0].tolist() == fired
+    assert trace.columns["pending"].tolist() == ([0, 5_051] if fired else [0, 0])
+
+
 # What the harness of 3.0.3 did with the same messages, run with a scripted provider. Its system message, 926 bytes in
 # JSON, is written as so many letters here; its one tool took 64 bytes.
 SYSTEM, TOOL = "s" * 926, 64

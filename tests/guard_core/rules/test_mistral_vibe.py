@@ -40,6 +40,23 @@ def test_the_default_and_the_count_are_those_of_the_version(version, threshold, 
     assert (rule.threshold, rule.counter) == (threshold, counter)
 
 
+@pytest.mark.parametrize(
+    ("version", "profile"),
+    [
+        ("store 10", "3.0.3"),
+        ("3.0.3", "3.0.3"),
+        ("store 9", "3.0"),
+        ("3.0.2", "3.0"),
+        ("2.26.1", "3.0"),
+        ("2.25.8", "2.18"),
+        ("1.3.5", "2.18"),
+        ("", "3.0"),
+    ],
+)
+def test_a_replay_plays_the_rule_of_the_version(version, profile):
+    assert AGENT.ruled(Stretch(0, 1, version, "m", None), {}).profile == profile
+
+
 def test_a_threshold_of_0_is_off_to_3_0_2_and_refused_from_3_0_3_on():
     rule = AGENT.ruled(Stretch(0, 1, "3.0.2", "m", None), {"auto_compact_threshold": "0"})
     assert (rule.threshold, rule.checks, rule.reason) == (None, Moment.NEVER, "automatic compaction is switched off")

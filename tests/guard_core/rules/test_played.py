@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 
 from guard_core.findings import Facts
@@ -10,7 +11,8 @@ from guard_core.replay import replay
 from guard_core.rules import AGENTS
 from guard_core.rules.base import Stretch
 from guard_core.rules.played import PLAYED
-from guard_core.sessions import AgentSetting, Provenance
+from guard_core.sessions import AgentSetting, Provenance, Sourced
+from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.findings.cases import chat
 
 RULES = [
@@ -83,6 +85,27 @@ def test_settings_of_the_file_are_played_in_every_profile_and_defaults_of_a_vers
     for name in kind.profile_names:
         limit = {"max_output": 32_000} if name == own else {}
         assert by_default.made_with(kind, {"profile": name}) == {"profile": name, **limit}
+
+
+@pytest.mark.parametrize(
+    ("typed", "threshold"),
+    [
+        ({}, 209_715),
+        ({"max_context_length": "262144"}, 209_715),
+        ({"max_context_length": "100000"}, 80_000),
+        ({"auto_compact_threshold": "300000"}, 300_000),
+    ],
+)
+def test_the_threshold_that_a_file_of_mistral_vibe_has_is_played_whatever_the_window_is_assumed_to_be(typed, threshold):
+    built = chat(30_000, 70_000, source=Provenance.ASSUMED, format="mistral-vibe", versions=((0, "store 9"),))
+    stated = AgentSetting("auto_compact_threshold", 209_715, "in the file")
+    facts = Facts.of(msgspec.structs.replace(built, settings=(stated,)))
+    length = typed.get("max_context_length")
+    if length is not None:
+        facts = dataclasses.replace(facts, judged=judge_session(facts.session, Sourced(int(length), Provenance.USER)))
+    facts = dataclasses.replace(facts, settings=typed)
+    assert facts.explanation.rule.threshold == threshold
+    assert threshold_of(facts, "") == [threshold] * 2
 
 
 def test_the_own_agents_policy_is_made_in_the_profile_of_the_agents_version():
