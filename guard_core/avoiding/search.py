@@ -266,7 +266,7 @@ class _RemedySearch:
         before = self.facts.counts.total
         recorded = "" if self.facts.ledger.usage_ratio is not None else f" (the recording has {before:,})"
         compactions = counted(outcome.compactions, "compaction") if outcome.compactions else "no compaction"
-        rewritten = "; messages are rewritten when they are recorded" if rewrites(SentRequests(case)) else ""
+        rewritten = "; the policy rewrites each message when it is recorded" if rewrites(SentRequests(case)) else ""
         share = percent(outcome.peak / outcome.peak_window) if outcome.peak_window else ""
         source = " (modelled)" if case.modelled[_peak(case)] else ""
         peak = f"largest request {outcome.peak:,} tokens{f', {share} of the window' if share else ''}{source}"

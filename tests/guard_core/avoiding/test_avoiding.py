@@ -207,6 +207,8 @@ def test_every_remedy_reaches_its_goal_in_a_replay_of_its_own(name, built):
             check_cost(remedy, facts, trace)
             assert f"{len(trace.compactions):,} compaction" in remedy.sentence or not trace.compactions
             assert f"{remedy.outcome.peak:,} tokens" in remedy.sentence
+            is_rewritten = bool(rewrites(SentRequests(facts.replay(trace))))
+            assert ("the policy rewrites each message when it is recorded" in remedy.sentence) == is_rewritten
             check_wording(remedy.sentence)
         assert [remedy.way.tier for remedy in answer.remedies] == [
             tier for tier in TIERS if tier in {remedy.way.tier for remedy in answer.remedies}
