@@ -187,6 +187,8 @@ def _thread_for(threads: list[Thread], requests: list[Request], keys: list[list[
     request, own = requests[index], keys[index]
     extended = [thread for thread in reversed(threads) if thread.extends(own, request.lost)]
     for thread in sorted(extended, key=lambda thread: -thread.repeated_answers(own, request.lost)):
+        if thread.is_of_another(request) and thread.lacks_answer(own, request.lost):
+            continue
         if thread.fails_again(request, own) or not _answer_comes_back(thread, requests, keys, index):
             return thread
     if request.declared is not None and threads:

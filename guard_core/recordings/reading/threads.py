@@ -110,6 +110,10 @@ class Thread:
         """How many messages of the last answer, which no request has shown, a request that extends the history has."""
         return self.known_length(keys, lost) - self._confirmed
 
+    def lacks_answer(self, keys: list[bytes], lost: int = 0) -> bool:
+        """Is there a last answer, which a request that extends the history does not have."""
+        return len(self._keys) > self._confirmed and not self.repeated_answers(keys, lost)
+
     def shares(self, keys: list[bytes]) -> int:
         """How many messages of a request are in this thread's history."""
         known = set(self._keys)

@@ -367,6 +367,18 @@ def test_a_request_with_words_that_a_call_for_their_title_has_stays_in_its_own_c
     assert [call.prompt_tokens for call in session.side_calls] == [10]
 
 
+def test_a_call_for_a_title_that_comes_first_is_no_first_try_of_the_conversation():
+    agent = {"system": SYSTEM, "tools": SHELL}
+    (session,) = sessions(
+        ask(A, reply=model("Bug"), system=TITLES, tools=EDITOR),
+        ask(A, reply=LOOK, **agent),
+        ask(A, LOOK, FOUND, reply=DONE, **agent),
+    )
+    assert texts(session) == ["Fix", "Look", "", "Done"]
+    assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, 3)]
+    assert [call.prompt_tokens for call in session.side_calls] == [10]
+
+
 @pytest.mark.parametrize(
     ("setup", "counts"),
     [
