@@ -34,6 +34,11 @@ _HEADING, _REQUEST_HEADING = "# ", "\n## My request for Codex:"
 # (parseSkillBlock in https://github.com/badlogic/pi-mono, packages/coding-agent/src/core/agent-session.ts).
 _SKILL = re.compile(r'<skill name="(?P<name>[^"]+)" location="[^"]+">\n.*?\n</skill>(?:\n\n(?P<words>.+))?', re.DOTALL)
 
+# Between these lines, or text parts, Gemini CLI and Qwen Code put the files that a message names with @, behind its
+# words (packages/core/src/utils/constants.ts in https://github.com/google-gemini/gemini-cli).
+_FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
+_NAMED_FILES = re.compile(rf"^{_FILES}$.*?(?:^{_FILES_END}$|\Z)", re.DOTALL | re.MULTILINE)
+
 # A document in a message is marked as one: tags on lines of their own around it, as providers advise for prompts
 # (https://docs.claude.com/en/docs/build-with-claude/prompt-engineering/use-xml-tags) and Cline writes files that are
 # named in a message, three quotation marks, or the marks of a block quote (CommonMark 0.31.2, 5.1).
@@ -62,16 +67,22 @@ def typed_parts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 def _typed(parts: Iterable[Part]) -> Iterable[Part]:
     """The parts without what the agent put around their texts; a text of which nothing was typed is left out."""
+    is_file = False
     for part in parts:
-        if not isinstance(part, TextPart) or (text := typed_text(part.text)) == part.text:
+        line = part.text.strip() if isinstance(part, TextPart) else ""
+        if is_file or line == _FILES:
+            is_file = line != _FILES_END
+        elif not isinstance(part, TextPart) or (text := typed_text(part.text)) == part.text:
             yield part
         elif text.strip():
             yield msgspec.structs.replace(part, text=text)
 
 
 def typed_text(text: str) -> str:
-    """A text without the blocks before and behind what was typed, and without the documents before it where other words
-    follow; of a skill alone the command that it came from; empty where it has only blocks."""
+    """A text without the blocks and files before and behind what was typed, and without the documents before it where
+    other words follow; of a skill alone the command that it came from; empty where it has only blocks."""
+    if _FILES in text:
+        text = _NAMED_FILES.sub("", text).strip()
     if (skill := _SKILL.fullmatch(text.strip())) is not None:
         return skill["words"] or f"/skill:{skill['name']}"
     if text.lstrip().startswith(_HEADING) and _REQUEST_HEADING in text:

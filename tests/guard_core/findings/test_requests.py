@@ -1034,6 +1034,12 @@ ASSIGNED = (
     '<teammate-message teammate_id="team-lead">\n{"type":"task_assignment","taskId":"4",'
     f'"subject":"{ASK}","assignedBy":"team-lead"}}\n</teammate-message>'
 )
+NAMED_FILE = (
+    "\n--- Content from referenced files ---",
+    "\nContent from @a.md:\n",
+    "Never call this by hand.",
+    "\n--- End of content ---",
+)
 SKILL = (
     '<skill name="review" location="/w/.pi/skills/review/SKILL.md">\nReferences are relative to /w/.pi/skills/review.\n'
     "\n# Review\n\nAlways check every claim against the documents before you answer.\n</skill>"
@@ -1062,6 +1068,8 @@ def editor_talk(*texts, summary="Half is done."):
         (f"<system-reminder>\nYou must not say so.\n</system-reminder>\n{SELECTED}\n{OPENED}\n{ASK}",),
         (f"<ide_open_terminal>You must wait for make.</ide_open_terminal>\n{ASK}",),
         (f"{SKILL}\n\n{ASK}",),
+        (ASK, *NAMED_FILE),
+        (f"{ASK}{''.join(NAMED_FILE)}",),
     ],
 )
 def test_what_an_editor_puts_into_a_message_is_neither_request_nor_rule_of_its_user(texts):
