@@ -29,6 +29,7 @@ class CompactionBase(msgspec.Struct, frozen=True):
     tokens_after: int = -1
     restored_tokens: int = -1  # lexical tokens of files attached again that are not in the recording, -1: not known
     digests: tuple[int, ...] = ()
+    pending_tokens: int = -1  # as of a call, when it began
 
     @property
     def is_edit(self) -> bool:
@@ -71,8 +72,9 @@ def base_of(compaction: RecordedCompaction) -> CompactionBase:
     """A recorded compaction with the costs of the messages it inserted."""
     rows = [event_columns(message) for message in compaction.messages]
     costs = {name: tuple(row[name] for row in rows) for name in EVENT_COLUMNS}
-    numbers = (compaction.tokens_before, compaction.tokens_after, compaction.restored_tokens)
-    before, after, restored = (-1 if number is None else number for number in numbers)
+    own = (compaction.tokens_before, compaction.tokens_after, compaction.restored_tokens, compaction.pending_tokens)
+    before, after, restored, pending = (-1 if number is None else number for number in own)
     digests = tuple(crc32(repr((item.role, item.parts)).encode()) for item in compaction.messages)
     kind, trigger = compaction.kind, compaction.trigger
-    return CompactionBase(compaction.at, compaction.base, costs, kind, trigger, before, after, restored, digests)
+    numbers = (before, after, restored, digests, pending)
+    return CompactionBase(compaction.at, compaction.base, costs, kind, trigger, *numbers)

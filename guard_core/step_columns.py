@@ -17,12 +17,22 @@ STEP_COLUMNS = (
     "cached_tokens",
     "cache_write_tokens",
     "output_tokens",
+    "pending_tokens",  # what the agent estimates of what was appended since the last answer, -1: not known
     "epoch",  # index of the recorded compaction whose base this call was built on, -1: none yet
     "user_event",  # index of the event that began the user turn this call belongs to, -1: none
     "turn",  # number of that turn, from 0; -1 before the first
     "model",  # which model answered, numbered in the order of their first calls; -1: not recorded
 )
-CALL_COLUMNS = ("at", "response", "prompt_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "model")
+CALL_COLUMNS = (
+    "at",
+    "response",
+    "prompt_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "pending_tokens",
+    "model",
+)
 
 
 def call_columns(calls: Sequence[ModelCall], models: dict[str, int]) -> dict[str, Ints]:

@@ -1,11 +1,11 @@
 """Kimi Code: 85 % of the window, or 50,000 tokens below it; keeps the person's messages and a summary.
 
 Source of the rules: version 2.1.0, run against a scripted provider, and the specification of new policies, section 2.
-Of a result it estimates the output alone, without the note that its tools put around it, which a replay cannot tell
-from it. After a refused request it takes 85 % of its estimate of that request for the window, where that is smaller,
-until its process ends (2.1.0, observeContextOverflow). Not modelled: a compaction that is given up because messages
-other than the person's came meanwhile, a refused request for a summary, from which it learns likewise, and clearing of
-old results, which is off.
+Of a result it estimates the output alone, without the note that its tools put around it; what is pending before a call
+is in its recordings. After a refused request it takes 85 % of its estimate of that request for the window, where that
+is smaller, until its process ends (2.1.0, observeContextOverflow). Not modelled: a compaction that is given up because
+messages other than the person's came meanwhile, a refused request for a summary, from which it learns likewise, and
+clearing of old results, which is off.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_RESULT, MEDIA, MODEL, REASONING, RESULT, STARTS_TURN, TEXT, USER
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.base import Point
 from guard_core.policies.kimi_cli import limit_words, lower_limit
 from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
@@ -51,7 +51,26 @@ def text_tokens(ledger: Ledger, form: str = "") -> Ints:
     kind, others = parts["kind"], parts["non_ascii"]
     tokens = -(-(parts["chars"] - others) // CHARS_PER_TOKEN) + others + 1
     counted = ledger.by_event(np.where((kind == RESULT) | (kind == TEXT), tokens, 0))
-    return np.where(late_reminders(ledger), 0, counted)
+    estimated = np.where(late_reminders(ledger), 0, counted)
+    return _without_notes(ledger, estimated) if ledger.agent == KimiCode.agent else estimated
+
+
+def _without_notes(ledger: Ledger, tokens: Ints) -> Ints:
+    """The estimates of events without the notes around results: what a recording of Kimi Code has pending at a check
+    less than is estimated of the events since the last answer is taken from the last result among them."""
+    steps, prefix, own = ledger.steps, prefix_sums(tokens), tokens.copy()
+    is_result = (ledger.events["flags"] & HAS_RESULT) > 0
+    results = np.maximum.accumulate(np.where(is_result, np.arange(len(tokens)), -1))
+    same_epoch = np.flatnonzero(np.diff(steps["epoch"]) == 0) + 1
+    checks = [(step, steps["at"].item(step), steps["pending_tokens"].item(step)) for step in same_epoch.tolist()]
+    firsts = np.searchsorted(steps["at"], [base.at for base in ledger.bases]).tolist()
+    checks += [(step, base.at, base.pending_tokens) for step, base in zip(firsts, ledger.bases, strict=True) if step]
+    for step, stop, pending in checks:
+        begin = max(steps["response"].item(step - 1) + 1, steps["at"].item(step - 1))
+        last = results.item(stop - 1) if stop > begin else -1
+        if pending >= 0 and last >= begin and steps["prompt_tokens"].item(step - 1) > 0:
+            own[last] = max(own.item(last) + pending - prefix.item(stop) + prefix.item(begin), 0)
+    return own
 
 
 def late_reminders(ledger: Ledger) -> NDArray[np.bool_]:

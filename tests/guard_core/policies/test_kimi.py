@@ -4,7 +4,7 @@ import pytest
 
 from guard_core.estimation.usage import RatioUsage
 from guard_core.policies import get_policy
-from guard_core.sessions import ModelCall
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.trace import NOTHING_TO_COMPACT
 from guard_core.views import Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
@@ -130,6 +130,24 @@ def test_kimi_code_has_looked_at_reminders_behind_the_words_of_the_person(prompt
     records = run(get_policy("kimi-code"), log, window=262_144).compactions
     assert [item.after[:2] for item in records] == ([(Span(0, 1), Span(2, 3))] if fires else [])
     assert all(len(item.after) == 3 for item in records)
+
+
+@pytest.mark.parametrize(("format_", "fires"), [("kimi-code", False), ("", True)])
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_kimi_code_counts_what_its_recording_has_pending_without_the_notes_around_results(format_, fires, is_compacted):
+    """A result of 400 characters, of which 160 are a note: 61 tokens are pending, not 101."""
+    events = (user("go"), tool_call("read", "a"), tool_result("y" * 400, "read", "a"), model("done"))
+    pending = {} if is_compacted else {"pending_tokens": 61}
+    done = RecordedCompaction(3, Evidence.DECLARED, "summary", (), trigger="auto", pending_tokens=61)
+    log = session(
+        *events,
+        calls=(ModelCall(1, 1, 212_050, output_tokens=10), ModelCall(3, 3, 500, **pending)),
+        compactions=(done,) if is_compacted else (),
+        format=format_,
+    )
+    trace = run(get_policy("kimi-code"), log, window=262_144)
+    assert trace.columns["pending"].tolist() == [0, 101 if fires else 61]
+    assert len(trace.compactions) == fires
 
 
 def test_kimi_code_takes_a_share_of_a_refused_request_for_the_window_from_then_on():
