@@ -30,12 +30,14 @@ class Inserted(msgspec.Struct, frozen=True, gc=False, tag="inserted"):
     index: Count
 
 
-class Rewritten(msgspec.Struct, frozen=True, tag="rewritten"):
-    """Log event `event` with its content changed: pruned, truncated, deduplicated, a placeholder."""
+class Rewritten(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewritten"):
+    """Log event `event` with its content changed: pruned, truncated, deduplicated, a placeholder. `joins` are earlier
+    events of which the message has all, too."""
 
     event: Count
     message: Event
     reason: str
+    joins: tuple[Count, ...] = ()
 
 
 class Synthetic(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, tag="synthetic"):

@@ -467,21 +467,21 @@ class AttributedUsage:
     @cached_property
     def _left(self) -> dict[int, list[int]]:
         """Recorded compactions that wrote a message, by how many bytes more than the log the requests after them have,
-        without what was attached to messages of the log that were kept."""
+        without what was attached to messages of the log that were kept, or written between those that were joined."""
         left: dict[int, list[int]] = {}
         for place, base in enumerate(self.ledger.bases):
-            view = [self._without_attached(item) for item in base.view]
+            view = [own for item in base.view for own in self._in_log(item)]
             if any(isinstance(item, Inserted) for item in view):
                 size = self.ledger.price(tuple(view), "bytes", epoch=place) - self._bytes.item(base.at)
                 left.setdefault(size, []).append(place)
         return left
 
-    def _without_attached(self, item: Segment) -> Segment:
-        """A segment of a recorded base; of a message of the log that holds more there than in the log, that message."""
+    def _in_log(self, item: Segment) -> View:
+        """A segment of a recorded base; of a message that holds more there than in the log, the messages of the log."""
         if not isinstance(item, Rewritten):
-            return item
-        own = Span(item.event, item.event + 1)
-        return own if self.ledger.price((item,), "bytes") > self.ledger.price((own,), "bytes") else item
+            return (item,)
+        own = tuple(Span(event, event + 1) for event in (*item.joins, item.event))
+        return own if self.ledger.price((item,), "bytes") > self.ledger.price(own, "bytes") else (item,)
 
     def _maybe_recorded(self, sizes: Ints) -> Ints:
         """Which requests may be those after a recorded compaction, by how many bytes more than the log they have."""

@@ -17,7 +17,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.trace import PROMPT_SOURCES, Head
 from guard_core.view_columns import ViewColumns
-from guard_core.views import Inserted, Rewritten, Span, Synthetic, View
+from guard_core.views import JOINED, Inserted, Rewritten, Span, Synthetic, View
 from tests.builders import bundled, image, model, session, user
 
 SAMPLE = Path(__file__).parents[4] / "shared/samples/claude-code/long-2-compactions.jsonl"
@@ -219,6 +219,7 @@ def compacted(messages: tuple[Event, ...], base: tuple[object, ...], counts: tup
 BEFORE, AFTER = tuple(5_000 + 400 * n for n in range(4)), tuple(9_000 + 450 * n for n in range(10))
 SUMMARY = user("What was done until now. " * 9)  # 225 bytes
 WRITTEN = Synthetic("summary", 225)
+BOTH = Rewritten(8, user("request 0 " * 40 + "\n\n" + "request 4 " * 40), JOINED, joins=(0,))
 RESTORED = Rewritten(8, user("request 4 " * 40 + "a file that was attached again " * 9), "attached")
 
 
@@ -228,6 +229,7 @@ RESTORED = Rewritten(8, user("request 4 " * 40 + "a file that was attached again
         ((Inserted(0), Span(6, 9)), (WRITTEN,), 6),
         ((Inserted(0),), (WRITTEN,), 9),
         ((Span(0, 1), Inserted(0), Span(6, 8), RESTORED), (Span(0, 1), Synthetic("summary", 225)), 6),
+        ((BOTH, Inserted(0)), (Span(0, 1), Span(8, 9), WRITTEN), 9),
         ((Inserted(0), Span(6, 9)), (Synthetic("summary", 200), Synthetic("acknowledgement", 25)), 6),
     ],
 )

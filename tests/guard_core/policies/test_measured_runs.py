@@ -44,6 +44,7 @@ def test_it_fires_where_the_agent_compacted_on_the_same_count_and_nowhere_else(n
         "claude-code/2.1.14-default",
         "codex/default",
         "kimi-cli/default",
+        "kimi-code/default",
         "opencode/default",
         "pi/0.74.2-default",
         "qwen-code/default-1m",

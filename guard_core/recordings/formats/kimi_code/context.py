@@ -132,7 +132,10 @@ def _joined(run: Sequence[ContextMessage]) -> Rewritten:
     last = run[-1]
     assert last.place is not None, "only the log's own messages are the user's"
     event = Event(Role.USER, (TextPart("\n\n".join(texts)), *others))
-    return Rewritten(last.place, event, SHORTENED if last.changed else JOINED)
+    places = [message.place for message in run if message.place is not None]
+    if any(message.changed for message in run):
+        return Rewritten(last.place, event, SHORTENED if last.changed else JOINED)
+    return Rewritten(last.place, event, JOINED, joins=tuple(places[:-1]))
 
 
 def _text(event: Event) -> str:

@@ -255,8 +255,8 @@ def _is_inside(segment: object, size: int, messages: int) -> bool:
             return start <= stop <= size
         case Inserted(index):
             return index < messages
-        case Rewritten(event=event):
-            return event < size
+        case Rewritten(event=event, joins=joins):
+            return max(event, *joins, 0) < size
     return isinstance(segment, Synthetic)
 
 

@@ -227,7 +227,7 @@ def test_neighbouring_messages_of_the_user_are_one_on_the_way_to_the_model():
     session = session_of(said("One"), *read_file(), said("Two"), *read_file("c2"), *compacted(), *read_file("c3"))
     joined, summary = session.compactions[0].base
     assert isinstance(joined, Rewritten)
-    assert (joined.event, joined.reason) == (3, JOINED)
+    assert (joined.event, joined.reason, joined.joins) == (3, JOINED, (0,))
     assert joined.message.parts == (TextPart("One\n\nTwo"),)
     assert summary == Inserted(0)
 
