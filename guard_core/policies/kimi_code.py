@@ -75,11 +75,14 @@ def _without_notes(ledger: Ledger, tokens: Ints) -> Ints:
 
 def late_reminders(ledger: Ledger) -> NDArray[np.bool_]:
     """Which events are reminders that the agent adds to the request of a step after it has looked at the size of the
-    context: those behind results or an answer. Those behind the person's message are in the context by then."""
+    context: those behind results or an answer. Those behind the person's message are in the context by then, but for
+    those that a recording has behind a compaction."""
     flags, own = ledger.events["flags"], np.arange(ledger.event_count)
     is_reminder = (flags & (USER | HAS_RESULT | STARTS_TURN)) == USER
     before = np.maximum.accumulate(np.where(is_reminder, -1, own))
-    return np.asarray(is_reminder & (before >= 0) & ((flags[before] & STARTS_TURN) == 0))
+    compacted = np.array([0, *(base.at for base in ledger.bases)])
+    follows = before < compacted[np.searchsorted(compacted, own, side="right") - 1]
+    return np.asarray(is_reminder & (before >= 0) & (follows | ((flags[before] & STARTS_TURN) == 0)))
 
 
 def sent_tokens(ledger: Ledger, form: str = "") -> Ints:

@@ -132,6 +132,17 @@ def test_kimi_code_has_looked_at_reminders_behind_the_words_of_the_person(prompt
     assert all(len(item.after) == 3 for item in records)
 
 
+def test_kimi_code_has_not_looked_at_reminders_that_a_recording_has_behind_a_compaction():
+    first, again = user("r" * 400, meta=True), user("s" * 400, meta=True)
+    log = session(
+        *(user("go"), model("done"), user("again"), first, again, model("done")),
+        calls=(ModelCall(1, 1, 212_200, output_tokens=10), ModelCall(5, 5, 500)),
+        compactions=(RecordedCompaction(4, Evidence.DECLARED, "summary", (), trigger="auto"),),
+    )
+    (record,) = run(get_policy("kimi-code"), log, window=262_144).compactions
+    assert (record.passes[0].summariser_view, record.after[3:]) == ((Span(0, 4),), (Span(4, 5),))
+
+
 @pytest.mark.parametrize(("format_", "fires"), [("kimi-code", False), ("", True)])
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_kimi_code_counts_what_its_recording_has_pending_without_the_notes_around_results(format_, fires, is_compacted):
