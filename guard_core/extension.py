@@ -46,7 +46,7 @@ def basis(
     summarizer = RecordedSummaries.of(ledger) if summarizer is None else summarizer
     at = int(ledger.steps["at"][:steps].max(initial=0))
     epochs = int(ledger.steps["epoch"][:steps].max(initial=-1)) + 1
-    counts = _counts(usage, at, epochs)
+    counts = _counts(usage, at, epochs, steps)
     if counts is None or not isinstance(summarizer, SizeModel):
         return None
     fixed, arrays = counts
@@ -93,8 +93,9 @@ def _log(ledger: Ledger, at: int, steps: int) -> list[Ints]:
     return [*events, *parts, *calls, np.array(fixed, dtype=np.int64)]
 
 
-def _counts(usage: Usage, at: int, epochs: int) -> tuple[bytes, list[Ints]] | None:
-    """All that a provider's counts of requests over the first `at` events rest on; None for one that is not known."""
+def _counts(usage: Usage, at: int, epochs: int, steps: int) -> tuple[bytes, list[Ints]] | None:
+    """All that a provider's counts of requests over the first `at` events, and what the agent compared before the first
+    `steps`, rest on; None for one that is not known."""
     if type(usage) not in (RatioUsage, AssumedUsage, AttributedUsage):
         return None
     match usage:
@@ -110,5 +111,7 @@ def _counts(usage: Usage, at: int, epochs: int) -> tuple[bytes, list[Ints]] | No
                 anchors.kept[: at + 1],
                 anchors.begins[: epochs + 1],
             ]
-            return encode((scalars, ratios, inserted, usage.exceeded)), arrays
+            rule = None if usage.compared is None else usage.compared[:2]
+            arrays += [] if usage.compared is None else [usage.compared.tokens[:steps]]
+            return encode((scalars, ratios, inserted, usage.exceeded, rule)), arrays
     return None

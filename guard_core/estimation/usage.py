@@ -6,7 +6,7 @@ request is the one that was really sent, and a modelled figure from the first di
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -78,6 +78,22 @@ class ExceededWindow(NamedTuple):
 
     window: int
     answered: int
+
+
+class ComparedCounts(NamedTuple):
+    """What the agent that wrote a recording compared with its threshold before each call: what it wrote down at its
+    compactions, else what its own rule computes. `tokens` has an entry a step, below 0 where that is not known; they
+    are counts of a policy in one of its profiles, "" for a policy without any."""
+
+    policy: str
+    profile: str
+    tokens: Ints
+
+
+def compared_counts(usage: Usage, policy: str, profile: str) -> Ints | None:
+    """What the agent of a recording compared, in tokens per step, where that is the count of a policy in a profile."""
+    compared: ComparedCounts | None = getattr(usage, "compared", None)
+    return compared.tokens if compared is not None and compared[:2] == (policy, profile) else None
 
 
 def largest_answered(usage: Usage, window: int) -> int:
@@ -175,6 +191,12 @@ class AttributedUsage:
     ledger: Ledger
     attribution: Attribution
     exceeded: ExceededWindow | None = None
+    find_compared: Callable[[], ComparedCounts | None] = lambda: None
+
+    @cached_property
+    def compared(self) -> ComparedCounts | None:
+        """What the agent compared, found when it is asked for first."""
+        return self.find_compared()
 
     @cached_property
     def anchors(self) -> Anchors:
@@ -693,9 +715,16 @@ def normal(view: View) -> View:
     return tuple(segments)
 
 
-def usage_for(ledger: Ledger, attribution: Attribution | None, exceeded: ExceededWindow | None = None) -> Usage:
+def usage_for(
+    ledger: Ledger,
+    attribution: Attribution | None,
+    exceeded: ExceededWindow | None = None,
+    find_compared: Callable[[], ComparedCounts | None] = lambda: None,
+) -> Usage:
     """The model of the provider that fits a session: simulated where it was simulated, attributed otherwise.
-    `exceeded`: the window that is taken for the session's, where larger requests were answered."""
+    `exceeded`: the window that is taken for the session's, where larger requests were answered. `find_compared` gives
+    what the agent compared."""
     if ledger.usage_ratio is not None:
         return RatioUsage(ledger.usage_ratio, ledger.usage_reported_from)
-    return AttributedUsage(ledger, attribution if attribution is not None else attribute(ledger), exceeded)
+    known = attribution if attribution is not None else attribute(ledger)
+    return AttributedUsage(ledger, known, exceeded, find_compared)

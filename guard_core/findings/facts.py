@@ -26,14 +26,14 @@ from guard_core.estimation.baselines import (
     returned_at,
     silent_truncations,
 )
-from guard_core.estimation.usage import PROVIDER, ExceededWindow, Usage, counts_of, usage_for
+from guard_core.estimation.usage import PROVIDER, ComparedCounts, ExceededWindow, Usage, counts_of, usage_for
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.findings.tasks import task_column
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies import DEFAULT_POLICY, POLICIES, PolicyKind, get_policy
 from guard_core.replay import observe_recorded, replay
-from guard_core.rules import Explanation, explain
+from guard_core.rules import Explanation, OwnChecks, explain
 from guard_core.rules.played import played, played_profile
 from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
@@ -123,7 +123,15 @@ class Facts:
         window = self.window
         is_exceeded = window.at_least > window.value and not is_set_by_hand(window.sourced)
         exceeded = ExceededWindow(window.value, window.at_least) if is_exceeded else None
-        return usage_for(self.ledger, self.attribution, exceeded)
+        return usage_for(self.ledger, self.attribution, exceeded, self._compared)
+
+    def _compared(self) -> ComparedCounts | None:
+        """What the agent compared, as the counts of the policy that plays its rule; None where no policy does."""
+        rule = self.explanation.rule
+        if rule is None or rule.threshold is None or rule.policy not in POLICIES:
+            return None
+        checks = OwnChecks(self.session, self.ledger, self.explanation)
+        return ComparedCounts(rule.policy, played_profile(POLICIES[rule.policy], rule), checks.counts)
 
     @cached_property
     def tasks(self) -> Ints:

@@ -38,18 +38,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import normal
+from guard_core.estimation.usage import Usage, compared_counts, normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import (
     ProviderCounts,
     UsageCounter,
     counts_before_turns,
+    counts_in,
     largest_of,
     last_counts,
     left_out,
     outputs_of,
-    recorded_counts,
     since_answer,
     sum_of,
 )
@@ -281,6 +281,7 @@ class CountedPolicy(ABC):
         at = np.array([check.at])
         sent = sent_columns(self.estimator(ledger), head, at)
         numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
+        numbers = self._as_compared(numbers, ledger, check.usage, rows, counts)
         threshold = self._threshold(self.window_used(state, check.window))
         evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
         evidence |= {"threshold": threshold, **_remembered(state)}
@@ -478,7 +479,8 @@ class CountedPolicy(ABC):
             counts, turn_counts = counts_before_turns(
                 last, looks.begins, ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
             )
-        columns |= self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
+        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
+        columns |= self._as_compared(numbers, ledger, run.usage, rows, counts)
         threshold = self._threshold(self.window_used(state, run.window))
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, state), 0)
@@ -501,13 +503,15 @@ class CountedPolicy(ABC):
 
     def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         steps = run.ledger.steps
-        looks = looks_at(self.looks, run.ledger, np.arange(len(steps["at"])))
-        last = ProviderCounts(*recorded_counts(steps["prompt_tokens"]))
+        rows = np.arange(len(steps["at"]))
+        looks = looks_at(self.looks, run.ledger, rows)
+        last = ProviderCounts(*counts_in(run.ledger))
         if self.counter.at_turn_start:
             after_last = ProviderCounts(*(np.append(values, values[-1:]) for values in last))
             last, _ = counts_before_turns(after_last, looks.begins, ProviderCounts(np.array([0]), np.array([-1])))
         uncounted = trace["heuristic_decided"] if self.uncounted else np.full(len(last.tokens), NONE)
         numbers = self._numbers(run.ledger, looks, last, uncounted)
+        numbers = self._as_compared(numbers, run.ledger, run.usage, rows, last)
         threshold = self._threshold(run.window)
         fired = looks.looks & self._fires(numbers["decision_tokens"], threshold)
         return {**numbers, "threshold": np.full(len(fired), threshold), "fired": fired.astype(np.int64)}
@@ -547,6 +551,26 @@ class CountedPolicy(ABC):
             "decision_tokens": np.where(known, tokens + output + pending, uncounted),
         }
         return columns | ({"looks": looks.point + 1} if LOOK in self.columns else {})
+
+    def _as_compared(
+        self, numbers: dict[str, Ints], ledger: Ledger, usage: Usage | None, rows: Ints, counts: ProviderCounts
+    ) -> dict[str, Ints]:
+        """These columns with what the agent of the recording compared before some steps, where that is this policy's
+        count: it compares the same again where the last request was the recorded one. Its estimate of what was added
+        has then what the file lacks, too."""
+        profile = getattr(self.settings, "profile", "")
+        compared = None if usage is None else compared_counts(usage, self.name, profile)
+        if compared is None:
+            return numbers
+        tokens, as_of = (column[rows] for column in counts_in(ledger))
+        count, rest = compared[rows], compared[rows] - numbers["last_prompt"]
+        same = (as_of >= 0) & (counts.as_of == as_of) & (counts.tokens == tokens) & (count >= 0) & (rest >= 0)
+        output = np.where(same, np.minimum(numbers["last_output"], rest), numbers["last_output"])
+        return numbers | {
+            "last_output": output,
+            "pending": np.where(same, rest - output, numbers["pending"]),
+            "decision_tokens": np.where(same, count, numbers["decision_tokens"]),
+        }
 
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
         """What is compared at requests that begin with a head where there is no count; NONE: nothing."""

@@ -153,6 +153,14 @@ def recorded_counts(recorded: Ints) -> tuple[Ints, Ints]:
     return np.where(as_of >= 0, recorded[as_of], 0), as_of
 
 
+def counts_in(ledger: Ledger) -> tuple[Ints, Ints]:
+    """What `recorded_counts` gives of a recording, once for a ledger."""
+    if "last counts" not in ledger.derived:
+        ledger.derived["last counts"] = recorded_counts(ledger.steps["prompt_tokens"])
+    known: tuple[Ints, Ints] = ledger.derived["last counts"]
+    return known
+
+
 def counts_before_turns(
     last: ProviderCounts, begins: Bools, before: ProviderCounts
 ) -> tuple[ProviderCounts, ProviderCounts]:

@@ -5,14 +5,18 @@ import dataclasses
 import msgspec
 import pytest
 
+from guard_core.estimation.usage import compared_counts
 from guard_core.findings import Facts
 from guard_core.policies import POLICIES, policy_kind
 from guard_core.replay import replay
 from guard_core.rules import AGENTS
 from guard_core.rules.base import Stretch
 from guard_core.rules.played import PLAYED
-from guard_core.sessions import AgentSetting, Provenance, Sourced
+from guard_core.sessions import AgentSetting, Evidence, ModelCall, Provenance, RecordedCompaction, Sourced
+from guard_core.summaries.sizes import RecordedSummaries
+from guard_core.views import Inserted
 from guard_core.windows.window_evidence import judge_session
+from tests.builders import OPUS, model, user
 from tests.guard_core.findings.cases import chat
 
 RULES = [
@@ -132,3 +136,48 @@ def test_settings_of_a_rule_are_played_under_names_that_the_policy_has():
     for agent in AGENTS:
         for policy, names in agent.plays.items():
             assert set(names.values()) <= {setting.name for setting in policy_kind(policy).settings}
+
+
+WRITTEN = 167_900  # what the agent wrote down at its compaction: more than the file has of that request
+
+
+def compacted(tokens_before=WRITTEN):
+    """Requests of Claude Code 2.1.50 by which the file has 166,000 tokens before a compaction, and 60,000 after it."""
+    facts = facts_of("claude-code", "2.1.50", {})
+    counts = (150_000, 166_000, 60_000, 61_000)
+    events = (user("go"), *(model("done " * 40) for _ in counts))
+    calls = tuple(ModelCall(at, at, count, output_tokens=20, model=OPUS) for at, count in enumerate(counts, start=1))
+    left = RecordedCompaction(
+        3, Evidence.DECLARED, "summary", (Inserted(0),), (user("s" * 900),), "auto", tokens_before=tokens_before
+    )
+    log = msgspec.structs.replace(facts.session, events=events, calls=calls, compactions=(left,))
+    return Facts.of(log)
+
+
+@pytest.mark.parametrize(
+    ("tokens_before", "changes", "fired", "count"),
+    [
+        (WRITTEN, {}, [2], WRITTEN),
+        (WRITTEN, {"max_output": 18_000}, [], WRITTEN),  # the threshold is 169,000
+        (WRITTEN, {"profile": "until-2.1.19"}, [2], 166_001),  # counts otherwise, so that it is its own count
+        (None, {}, [], 166_020),
+    ],
+)
+def test_a_replay_compares_what_the_agent_compared_as_long_as_it_sends_what_was_sent(
+    tokens_before, changes, fired, count
+):
+    facts = compacted(tokens_before)
+    kind = policy_kind("claude-code")
+    policy = kind.make(**facts.made_with(kind, changes))
+    summaries = RecordedSummaries.of(facts.ledger)
+    trace = replay(facts.ledger, policy, window=200_000, usage=facts.usage, summarizer=summaries)
+    assert trace.columns["decision_tokens"][2] == count
+    assert [record.step for record in trace.compactions] == fired
+    assert sum(trace.columns[name][2] for name in ("last_prompt", "last_output", "pending")) == count
+
+
+def test_what_the_agent_compared_is_no_count_of_another_policy():
+    facts = compacted()
+    assert compared_counts(facts.usage, "claude-code", "2.1.21-2.1.152").tolist()[2] == WRITTEN
+    assert compared_counts(facts.usage, "claude-code", "until-2.1.19") is None
+    assert compared_counts(facts.usage, "pi", "current") is None
