@@ -1,8 +1,9 @@
 """Letta Code, on its own machine: above the window less a reserve of 16,384 tokens, or a fifth of a smaller window.
 
-Measured by running 0.34.12. The count is the last answer's total with ceil(characters / 4) of each message since, the
-user's included, and it is compared before every call, the total alone also when an answer has come. The window is the
-agent's own limit of the context (`context_window_limit`), whatever the model accepts; a compaction names it.
+Measured by running 0.32.18 and 0.34.12. The count is the last answer's total with ceil(characters / 4) of each message
+since, the user's included, and it is compared before every call, the total alone also when an answer has come. The
+window is the agent's own limit of the context (`context_window_limit`), whatever the model accepts; a compaction names
+it.
 0.25.9 compares the last answer's total with the window itself. Its files keep the last compaction alone, so that checks
 before that one say nothing: others may have been made there.
 """

@@ -4,7 +4,8 @@ Every message names agent and conversation (`metadata`). A compaction has the me
 with the summary and the counts before and after, which are Letta Code's estimates of the messages alone; and who asked
 for it (`details.stats`), with the context window that was compared. The version is in the reminder with which it tells
 the model about the machine, again at the start of each of its processes.
-Source: Letta Code 0.34.12 (`messages.jsonl` with a `manifest.json` that says `pi-session-entry-jsonl`), run.
+Source: Letta Code 0.32.18 and 0.34.12, run (`messages.jsonl` with a `manifest.json` that says
+`pi-session-entry-jsonl`).
 
 Earlier versions keep the messages alone, without entries around them (`pi-ai-message-jsonl`; 0.25.9, run), and only
 those that are still sent: a compaction writes the file anew, with the message in its place first. Here it is put behind
