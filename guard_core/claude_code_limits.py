@@ -17,9 +17,12 @@ DEFAULT_WINDOW = 200_000  # for every model whose name does not ask for a millio
 MARGIN = 13_000  # below the reserve; measured in every version with a threshold
 MAX_OUTPUT = 32_000  # measured for Opus 4.5
 MOST_RESERVED = 20_000  # measured from 2.1.21 on
-WHOLE, CAPPED, REFUSAL = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"  # groups of versions with one rule
+# Groups of versions with one rule.
+WHOLE, CAPPED, REFUSAL, SCALED = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154", "from-2.1.310"
+UNLIMITED = (REFUSAL, SCALED)  # groups with a threshold only where a window is set
 CAPPED_FROM = (2, 1, 21)  # 2.1.20 reserves all of the output
 REFUSAL_FROM = (2, 1, 153)  # 2.1.152 has a threshold
+SCALED_FROM = (2, 1, 310)  # keeps more after a refusal than 2.1.309: both run
 LEAST_SET = 100_000  # a smaller CLAUDE_CODE_AUTO_COMPACT_WINDOW counts as this: measured in 2.1.100, 152, 200 and 330
 MOST_OUTPUT = 64_000  # a larger CLAUDE_CODE_MAX_OUTPUT_TOKENS counts as this: 2.1.14 with Opus and Sonnet 4.5
 # Models with another limit of output, by a part of the name: measured for Opus 4.1 and Haiku 3.5, others as in 2.1.100.
@@ -65,7 +68,9 @@ def profile_of(version: str) -> str:
     number = numbers(version)
     if number and number < CAPPED_FROM:
         return WHOLE
-    return CAPPED if number and number < REFUSAL_FROM else REFUSAL
+    if number and number < REFUSAL_FROM:
+        return CAPPED
+    return REFUSAL if number and number < SCALED_FROM else SCALED
 
 
 def takes_window(version: str) -> bool:
@@ -168,7 +173,7 @@ def limit_of(
     """The threshold of a version as an expression and in tokens; None where it has none, so that only a refusal of the
     provider compacts. `set_window`, `percent`: None where they are not set. `model` limits `max_output`."""
     profile = profile_of(version)
-    if profile == REFUSAL and set_window is None:
+    if profile in UNLIMITED and set_window is None:
         own = own_window(version, model, window)
         if own is None:
             return None

@@ -1,12 +1,17 @@
 """Claude Code: the window less what is reserved for the answer less 13,000, by version.
 
-Source of the rules: versions 2.1.14 to 2.1.330, run against a scripted provider without remote feature flags
+Source of the rules: versions 2.1.14 to 2.1.332, run against a scripted provider without remote feature flags
 (own_rules.md, section 2). From 2.1.153 on there is a threshold only where a window was set; without one it compacts
 when the provider refuses a request; models for which later versions have one of their own take it as a window that is
 set (`claude_code_limits.own_window`). Old tool results can be cleared before a call (`microcompact`, off: no measured
 version did it, and what is known of it is secondary, specification of policies section 7). What is attached again after
 a compaction (files, reminders, skills) is in no recording: a replay adds what its first prompts after compactions had
 on average.
+
+After a refusal it keeps so many of the newest answers that a request for the summary of the rest fits. It takes the
+size of the refused request and the limit from the provider's words, which a replay does not have: here they are the
+modelled count and the window. With a provider that names neither, the last answer alone is kept, which
+`kept_rounds_refused` can say. A request for a summary that is refused, too, is not modelled.
 """
 
 from __future__ import annotations
@@ -14,24 +19,40 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from guard_core.claude_code_limits import CAPPED, MAX_OUTPUT, REFUSAL, WHOLE, reserve_of, threshold_of, window_set
+from guard_core.claude_code_limits import (
+    CAPPED,
+    MAX_OUTPUT,
+    REFUSAL,
+    SCALED,
+    UNLIMITED,
+    WHOLE,
+    reserve_of,
+    threshold_of,
+    window_set,
+)
 from guard_core.costs import CALL, MEDIA, MODEL, OTHER, RESULT, tool_key
+from guard_core.estimation.estimators import Heuristic
 from guard_core.forms import Replaced
 from guard_core.forms.edits import tools_of
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
-from guard_core.policies.pieces.counters import UsageCounter
+from guard_core.policies.pieces.counters import UsageCounter, outputs_as_of, since_answer, sum_of
 from guard_core.policies.pieces.cuts import last_marked
+from guard_core.policies.pieces.estimates import TokenEstimate
 from guard_core.policies.pieces.message_columns import Bools, events_in_form
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_limit
 from guard_core.policies.settings import COUNT, NUMBER, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import NOTHING_TO_COMPACT
 
-FRAMES = {WHOLE: 533, CAPPED: 533, REFUSAL: 944}  # characters around a summary; runs of 2.1.14 and 2.1.330
+# Characters around a summary; runs of 2.1.14 and 2.1.330.
+FRAMES = {WHOLE: 533, CAPPED: 533, REFUSAL: 944, SCALED: 944}
 PICTURE, FIRST_PICTURE = 2_000, 1_334  # tokens of a picture of any size; runs of 2.1.44 to 2.1.330, of 2.1.14 to 2.1.34
 REFUSALS = 3  # compactions of a turn after refusals; ours: no measured run needed a second one
+# Tokens by its own estimate, of 6,361 characters that ask for a summary and of 28,409 of system prompt; run headless:
+# 2.1.332, 2.1.330 has as many. It leaves its tools out.
+SUMMARY_PROMPT, SYSTEM_PROMPT = 1_590, 7_102
 # Of microcompact, tokens and results (secondary: specification of policies, section 7).
 MICRO_LEFT, MICRO_LEAST, MICRO_KEPT = 40_000, 20_000, 3
 MICRO_TOOLS = ("Read", "Bash", "Grep", "Glob", "WebFetch", "WebSearch", "Edit", "Write")
@@ -45,13 +66,27 @@ def rounded_messages(
     """round(UTF-16 units / `per_token`) of each text, tool result and reminder, and `picture` tokens of each picture,
     summed per event. `in_answers`: of an answer, too, what it holds behind its first part (texts, thoughts, tool
     calls)."""
-    parts = ledger.parts
-    kind, event = parts["kind"], parts["event"]
-    units = parts["utf16"] + np.where(kind == CALL, parts["name_chars"], 0)
-    tokens = np.where(kind == MEDIA, picture, np.where(kind == OTHER, 0, (2 * units + per_token) // (2 * per_token)))
+    event = ledger.parts["event"]
     answers = (ledger.events["flags"][event] & MODEL) > 0
     is_first = np.diff(event, prepend=-1) > 0
+    tokens = _rounded_parts(ledger, picture, per_token)
     return ledger.by_event(np.where(answers & (is_first | (not in_answers)), 0, tokens))
+
+
+def _rounded_parts(ledger: Ledger, picture: int = PICTURE, per_token: int = 4) -> Ints:
+    """The same tokens of each part, also of answers."""
+    parts = ledger.parts
+    units = parts["utf16"] + np.where(parts["kind"] == CALL, parts["name_chars"], 0)
+    texts = np.where(parts["kind"] == OTHER, 0, (2 * units + per_token) // (2 * per_token))
+    return np.where(parts["kind"] == MEDIA, picture, texts)
+
+
+MESSAGES = TokenEstimate(
+    "claude-code messages",
+    "round(characters / 4) of each text, call and result",
+    lambda ledger, _: ledger.by_event(_rounded_parts(ledger)),
+    lambda size: (2 * size + 4) // 8,
+)
 
 
 def rounded_messages_at_first(ledger: Ledger, form: str = "") -> Ints:
@@ -88,7 +123,7 @@ class ClaudeCodeSettings(msgspec.Struct, frozen=True):
 
     def limit(self, window: int) -> tuple[str, int] | None:
         """The threshold as an expression and in tokens; None where there is none."""
-        if self.profile == REFUSAL and not self.auto_compact_window:
+        if self.profile in UNLIMITED and not self.auto_compact_window:
             return None
         if self.profile != WHOLE and self.auto_compact_window:
             window = window_set(window, self.auto_compact_window)
@@ -119,7 +154,7 @@ class ClaudeCode(CountedPolicy):
 
     @property
     def most_refusals(self) -> int:
-        return REFUSALS if self.settings.profile == REFUSAL else 0
+        return REFUSALS if self.settings.profile in UNLIMITED else 0
 
     def threshold(self, window: int) -> int | None:
         limit = self.settings.limit(window)
@@ -130,19 +165,47 @@ class ClaudeCode(CountedPolicy):
         return "" if limit is None else limit[0]
 
     def plan(self, history: CompactableHistory) -> Plan | int:
-        """A summary, then the newest answers and what follows them: none of them in old versions, more after a refusal.
-        At a threshold nothing where no other answer is before those."""
+        """A summary, then the newest answers and what follows them: none in old versions, more after a refusal. At a
+        threshold nothing where no other answer is before those, after a refusal nothing before the first answer."""
         messages = history.messages
-        refused = history.point is Point.ON_OVERFLOW
-        rounds = self.settings.kept_rounds_refused if refused else self.settings.kept_rounds
-        if not refused and 0 < np.count_nonzero(messages.is_model) <= rounds:
-            return NOTHING_TO_COMPACT
-        cut = last_marked(messages.is_model, rounds)
+        rounds, answers = self.settings.kept_rounds, np.count_nonzero(messages.is_model)
+        if history.point is Point.ON_OVERFLOW:
+            if not answers:
+                return NOTHING_TO_COMPACT
+            rounds = self.settings.kept_rounds_refused
+            cut = last_marked(messages.is_model, rounds) if rounds else self._cut_after_refusal(history)
+        else:
+            if 0 < answers <= rounds:
+                return NOTHING_TO_COMPACT
+            cut = last_marked(messages.is_model, rounds)
         asks = (Ask(messages.between(0, cut), self.settings.summary_budget),)
         summary = SummaryMessage(asks, frame=FRAMES[self.settings.profile])
         at = messages.event_at(cut, history.stop)
         remembers = {"cleared": max(history.state.cleared, at)}
         return Plan((summary, *messages.between(cut, len(messages))), cut=(at,) * 3, remembers=remembers)
+
+    def _cut_after_refusal(self, history: CompactableHistory) -> int:
+        """The first message that is kept after a refusal: the newest answer before which no more is to be summarised
+        than there is room for, with one answer at least; if no cut leaves so little, that in the middle. Behind the
+        first answer all is summarised but for what the user wrote since."""
+        messages = history.messages
+        answers = np.flatnonzero(messages.is_model)
+        if len(answers) == 1:
+            waiting = np.flatnonzero(messages.is_user[answers[0] :])
+            return int(answers[0] + waiting[0]) if len(waiting) else len(messages)
+        tokens = MESSAGES.tokens(messages)
+        cuts, before = answers[1:], np.cumsum(tokens) - tokens
+        fitting = cuts[before[cuts] <= self._room(history, int(tokens.sum()))]
+        return int(fitting[-1]) if len(fitting) else int(answers[max((len(answers) - 1) // 2, 1)])
+
+    def _room(self, history: CompactableHistory, total: int) -> float:
+        """The most tokens of messages, by its estimate, of which it asks a summary after a refusal. To 2.1.309 the rest
+        has at least the tokens by which the request was too large; later the request for the summary is to fit, an
+        estimated token counted as so many as made the refused request of the `total`, but not of the system prompt."""
+        window, sent = history.check.window, _refused_size(history, self.estimator(history.ledger))
+        if self.settings.profile == REFUSAL:
+            return total - (sent - window)
+        return total * (window - SYSTEM_PROMPT) / max(sent - SYSTEM_PROMPT, 1) - SUMMARY_PROMPT
 
     # ---- old results that are cleared before a call
 
@@ -166,6 +229,19 @@ class ClaudeCode(CountedPolicy):
         stop = int(self._cleared_end(history.ledger, np.array([history.stop]))[0])
         view = events_in_form(history.ledger, history.view, history.state.cleared, stop, MICRO_FORM)
         return Plan(view, remembers={"cleared": stop})
+
+
+def _refused_size(history: CompactableHistory, costs: Heuristic) -> int:
+    """The prompt tokens of a request that was refused, as modelled: more than the window, and for each byte added since
+    the last counted answer no more than one."""
+    check, ledger, state = history.check, history.ledger, history.state
+    assert check.usage is not None
+    tokens = check.usage.one(check.step, history.view, costs.request(history.view)).tokens
+    if state.as_of >= 0:
+        as_of = np.array([state.as_of])
+        added = sum_of(ledger.prefix("bytes"), *since_answer(ledger, as_of, np.array([history.stop])))
+        tokens = min(tokens, state.tokens + int(outputs_as_of(ledger, as_of)[0] + added[0]))
+    return max(tokens, check.window)
 
 
 def _cleared_prefix(ledger: Ledger) -> Ints:
@@ -241,9 +317,12 @@ KIND = PolicyKind(
             "kept_rounds_refused",
             "Answers kept after a refusal",
             COUNT,
-            4,
-            "the same when the provider refused a request",
-            _SOURCE,
+            0,
+            (
+                "the same when the provider refused a request; 0: as many as make up for what was too much, from "
+                "2.1.310 on also for the words that ask for the summary; 1 for a provider whose refusal has no numbers"
+            ),
+            "2.1.154 to 2.1.332, run",
             not_in=(WHOLE, CAPPED),
         ),
         Setting(
@@ -258,7 +337,13 @@ KIND = PolicyKind(
     ),
     (
         Profile(
-            REFUSAL, "from 2.1.153 (May 2026): a threshold only if a window is set, otherwise the provider's refusal"
+            SCALED,
+            "from 2.1.310: a threshold only if a window is set, otherwise the provider's refusal; the summarised part "
+            "then leaves room for the words that ask for a summary",
+        ),
+        Profile(
+            REFUSAL,
+            "2.1.153 (May 2026) to 2.1.309: the same without that room",
         ),
         Profile(CAPPED, "2.1.21 to 2.1.152: reserves at most 20,000 tokens for the answer"),
         Profile(WHOLE, "2.1.14 to 2.1.19: reserves the model's whole maximum output"),

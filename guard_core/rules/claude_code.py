@@ -19,8 +19,8 @@ from guard_core.claude_code_limits import (
     MARGIN,
     MAX_OUTPUT,
     MOST_RESERVED,
-    REFUSAL,
     SHARE,
+    UNLIMITED,
     WHOLE,
     chars_per_token,
     has_reserve,
@@ -57,7 +57,6 @@ from guard_core.windows.agent_windows import taken_by_agent
 ESTIMATE_FROM = (2, 1, 2)
 PICTURES_FROM = (2, 1, 44)  # 2.1.34 takes another size for a picture; versions between were not measured
 CALLS_FROM = (2, 1, 74)  # 2.1.62 does not count the calls of the last answer; versions between were not measured
-ROUNDS_FROM = (2, 1, 330)  # what it keeps was measured there; versions from 2.1.21 on were not
 OUTPUTS = (*RESERVES, 4_096, 16_000, 24_000, 48_000)  # tokens; limits of answers that people set, for hypotheses
 SET_STEP = 10_000  # tokens; windows that people set, for hypotheses with another setting beside them
 BELOW_LEAST = f"counts as {LEAST_SET:,}"  # the environment variable
@@ -104,7 +103,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     in_settings, typed_limit = whole(typed, IN_SETTINGS), whole(typed, "auto_compact_window")
     ignored = in_settings if in_settings is not None and in_settings < LEAST_SET else None  # it has no effect
     limit = in_settings if typed_limit is None and ignored is None else typed_limit
-    is_unset = profile == REFUSAL and limit is None
+    is_unset = profile in UNLIMITED and limit is None
     own = own_window(stretch.version, stretch.model, window.value) if is_unset else None
     has_threshold, takes_limit = not is_unset or own is not None, takes_window(stretch.version)
     most_known = most_output(stretch.version, stretch.model)
@@ -121,7 +120,7 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     if limit is not None:
         note = "typed in" if limit >= LEAST_SET else f"typed in; {BELOW_LEAST}"
         settings.append(RuleNumber("auto_compact_window", limit, "tokens", Provenance.USER, note))
-    elif profile == REFUSAL:
+    elif profile in UNLIMITED:
         note = "not set, as far as the file says" + ("" if own is None else f"; {OWN}")
         settings.append(RuleNumber("auto_compact_window", own, "tokens", Provenance.ASSUMED, note))
     size, reason = window.value, ""
@@ -198,23 +197,24 @@ def _variants(version: str, window: int, changes: int, reserve: int, outputs: It
 
 def fitted(stretch: Stretch, threshold: int) -> str:
     """What gives a threshold that no round number gives: a window that was set, in older versions an output."""
-    if profile_of(stretch.version) == REFUSAL:
+    if profile_of(stretch.version) in UNLIMITED:
         return threshold_of(threshold + MOST_RESERVED + MARGIN, MOST_RESERVED)[0]
     window = _window(stretch).value
     return threshold_of(window, window - MARGIN - threshold)[0]
 
 
 def keeps(stretch: Stretch, rule: OwnRule) -> Keeps | None:
-    """Measured by running 2.1.14 and 2.1.330; versions between were not."""
-    if rule.profile == WHOLE:
+    """Measured by running 2.1.14, 2.1.21, 2.1.62, 2.1.100, 2.1.152, 2.1.154, 2.1.197, 2.1.250, 2.1.305, 2.1.310,
+    2.1.330 and 2.1.332."""
+    if rule.profile not in UNLIMITED:
         words = "the summary alone; up to five files, changed ones first, are attached again, and are not in the file"
         return Keeps(words, KeptShape.NOTHING)
-    if numbers(stretch.version) < ROUNDS_FROM:
+    if not stretch.version:
         return None
-    rounds = "the last round of tool calls"
+    rounds = "the last answer"
     if rule.checks is Moment.REFUSAL:
-        rounds = "as many of the last rounds of tool calls as it has room for"
-    return Keeps(f"the summary and {rounds}", KeptShape.TAIL)
+        rounds = "so many of the last answers that what is left to summarise fits the window"
+    return Keeps(f"the summary and {rounds}, with what follows", KeptShape.TAIL)
 
 
 def shows_refusal(stretch: Stretch, ledger: Ledger, item: RecordedCompaction) -> str:
@@ -235,7 +235,7 @@ def held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints:
     follows it, and compact only where another answer is before that (2.1.160, 2.1.197 and 2.1.332, run; 2.1.152
     compacts)."""
     starts = [start for start, _ in session.versions]
-    is_later = np.array([profile_of(version) == REFUSAL for version in ("", *(name for _, name in session.versions))])
+    is_later = np.array([profile_of(version) in UNLIMITED for version in ("", *(name for _, name in session.versions))])
     at = np.append(ledger.steps["at"], len(session.events))[checks.step]
     return np.asarray((checks.last == 0) & (checks.step == 1) & is_later[np.searchsorted(starts, at, side="right")])
 

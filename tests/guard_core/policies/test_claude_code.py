@@ -1,23 +1,20 @@
 """Claude Code: thresholds by version as they were measured, and what a compaction keeps."""
 
-import itertools
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
-from guard_core.estimation.usage import usage_for
-from guard_core.events import ToolResultPart
-from guard_core.ledger import Ledger
+from guard_core.estimation.usage import RatioUsage
+from guard_core.events import Role, ToolResultPart
 from guard_core.policies import get_policy, policy_kind
-from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
-from guard_core.summaries.sizes import FixedSummaries
-from guard_core.views import Rewritten, Span
+from guard_core.views import Span
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
-from tests.guard_core.rules.measured import run_of
 
-OLD, CAPPED, NEW = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
+OLD, CAPPED, REFUSAL, NEW = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154", "from-2.1.310"
 
 
 @pytest.mark.parametrize(
@@ -32,6 +29,8 @@ OLD, CAPPED, NEW = "until-2.1.19", "2.1.21-2.1.152", "from-2.1.154"
         (CAPPED, {"auto_compact_window": 100_000}, 200_000, 67_000),  # from 2.1.81 on
         (CAPPED, {"max_output": 64_000}, 1_000_000, 967_000),
         (NEW, {}, 200_000, None),
+        (REFUSAL, {}, 200_000, None),
+        (REFUSAL, {"auto_compact_window": 200_000}, 200_000, 167_000),
         (NEW, {"autocompact_pct": 50}, 200_000, None),
         (NEW, {"auto_compact_window": 200_000}, 200_000, 167_000),
         (NEW, {"auto_compact_window": 100_000}, 200_000, 67_000),
@@ -97,7 +96,7 @@ def test_the_answer_of_old_versions_counts_as_the_one_token_that_its_beginning_r
 
 
 def test_without_a_threshold_it_compacts_after_the_refusal_of_the_provider():
-    trace = run(get_policy("claude-code"), rounds(6, 210_000), window=200_000)
+    trace = run(get_policy("claude-code", kept_rounds_refused=4), rounds(6, 210_000), window=200_000)
     record = trace.compactions[0]
     assert (record.step, record.reason) == (5, "the provider refused the request")
     assert record.after[1:] == (Span(3, 11),)  # the last four rounds
@@ -105,20 +104,81 @@ def test_without_a_threshold_it_compacts_after_the_refusal_of_the_provider():
     assert terms["verdict"].expression == "there is no threshold: it does not compact"
 
 
-def events_of(view):
-    """The events whose messages a view holds, also where the agent added to one (files, inside the last result)."""
-    spans = [range(item.start, item.stop) for item in view if isinstance(item, Span)]
-    return [*itertools.chain(*spans), *(item.event for item in view if isinstance(item, Rewritten))]
+def turns(first, others):
+    """Turns of an answer each, whose messages Claude Code takes to have `first` tokens before the first answer and
+    then `others` (an answer of 100, and the user's words)."""
+    events = [user("u" * 4 * first)]
+    for size in others:
+        events += [model("a" * 400), user("u" * 4 * (size - 100))]
+    calls = [ModelCall(at, at, None) for at in range(1, len(events), 2)]
+    return session(*events, calls=(*calls, ModelCall(len(events), None, None)))
 
 
-def test_after_a_refusal_it_keeps_the_messages_that_the_agent_kept(tmp_path):
-    recorded = run_of("claude-code/2.1.330-default-overflow", tmp_path).session
-    ledger = Ledger.of(recorded)
-    usage = usage_for(ledger, None)
-    trace = replay(ledger, get_policy("claude-code"), window=200_000, usage=usage, summarizer=FixedSummaries(2_380))
-    first = trace.compactions[0]
-    assert events_of(first.after) == events_of(ledger.bases[0].view)
-    assert first.step == 8
+@dataclass(frozen=True)
+class Refusing(RatioUsage):
+    """A provider whose counts are not known, but that it refused the last request (of step `last`) for its `tokens`."""
+
+    last: int = 0
+    tokens: int = 0
+
+    def one(self, step, view, heuristic, epoch=-1):
+        counted = super().one(step, view, heuristic)
+        return counted._replace(tokens=self.tokens) if (step, len(view)) == (self.last, 1) else counted
+
+    def run(self, start, stop, head, kept_from, heuristics, form=""):
+        counted = super().run(start, stop, head, kept_from, heuristics)
+        counted.tokens[np.arange(start, stop) == self.last] = self.tokens
+        return counted
+
+
+def after_refusal(log, tokens, *, reported_from=10**9, **settings):
+    """What is left of a log after its last request, of so many tokens, was refused: all but the summary."""
+    usage = Refusing(0.01, reported_from, len(log.calls) - 1, tokens)
+    trace = run(get_policy("claude-code", **settings), log, window=200_000, usage=usage)
+    return trace.compactions[0].after[1:] if trace.compactions else None
+
+
+def answers_kept(log, tokens, **settings):
+    """How many answers are among that."""
+    (kept,) = after_refusal(log, tokens, **settings)
+    return sum(event.role is Role.MODEL for event in log.events[kept.start : kept.stop])
+
+
+# After 60 turns of text, with a reminder in each tenth: 2.1.197 and 2.1.332, run.
+EARLIER_TURNS = 1_673, ([110] * 9 + [225]) * 6
+LATER_TURNS = 2_596, ([132] * 9 + [247]) * 6
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kept"),
+    [(200_100, 1), (200_300, 2), (201_000, 9), (202_000, 17), (204_000, 33), (205_500, 45), (207_000, 58)],
+)
+def test_after_a_refusal_it_keeps_answers_for_the_tokens_that_were_too_many(tokens, kept):
+    assert answers_kept(turns(*EARLIER_TURNS), tokens, profile=REFUSAL) == kept
+
+
+@pytest.mark.parametrize(("tokens", "kept"), [(200_100, 11), (240_000, 25), (300_000, 38), (400_000, 51)])
+def test_later_versions_leave_room_for_the_words_that_ask_for_a_summary(tokens, kept):
+    assert answers_kept(turns(*LATER_TURNS), tokens) == kept
+
+
+def test_after_a_refusal_that_no_cut_makes_up_for_about_half_of_the_answers_stay():
+    assert answers_kept(turns(*EARLIER_TURNS), 240_000, profile=REFUSAL) == 31
+    assert answers_kept(turns(2_589, [152] * 40), 400_000) == 21
+    assert answers_kept(turns(3_586, [1_122] * 2), 240_000) == 1
+
+
+def test_after_a_refusal_behind_the_first_answer_the_words_of_the_user_stay_alone():
+    assert after_refusal(turns(3_586, [1_122]), 240_000) == (Span(2, 3),)
+
+
+def test_a_refused_request_without_an_answer_in_it_cannot_be_compacted():
+    assert after_refusal(turns(12_586, []), 200_100) is None
+
+
+def test_a_refused_request_has_no_more_tokens_than_bytes_were_added_to_the_last_one():
+    """A model of the provider that adds 200,000 tokens for 128 bytes is not to be trusted."""
+    assert answers_kept(turns(*LATER_TURNS), 400_000, reported_from=0) == 11
 
 
 def results_sent(sizes, **settings):

@@ -42,6 +42,7 @@ def test_it_fires_where_the_agent_compacted_on_the_same_count_and_nowhere_else(n
     "name",
     [
         "claude-code/2.1.14-default",
+        "claude-code/2.1.330-default-overflow",
         "codex/default",
         "kimi-cli/default",
         "kimi-code/default",

@@ -114,7 +114,7 @@ def test_the_threshold_that_a_file_of_mistral_vibe_has_is_played_whatever_the_wi
 
 def test_the_own_agents_policy_is_made_in_the_profile_of_the_agents_version():
     facts = facts_of("claude-code", "2.1.14", {})
-    assert policy_kind("claude-code").default_profile == "from-2.1.154"
+    assert policy_kind("claude-code").default_profile == "from-2.1.310"
     assert facts.made_with(policy_kind("claude-code")) == {"profile": "until-2.1.19", "max_output": 32_000}
     assert facts.made_with(policy_kind("contextguard")) == {"profile": "current"}
     assert facts.made_with(policy_kind("none")) == {}

@@ -35,7 +35,7 @@ def test_defaults_that_were_typed_are_left_out_of_the_address():
 
 def test_policy_and_profile_are_kept_by_name_where_no_session_is_meant():
     """A session of another agent, or of another version, has others where none is named."""
-    typed = {"policy": "claude-code", "profile": "from-2.1.154"}
+    typed = {"policy": "claude-code", "profile": "from-2.1.310"}
     assert parse_choice(typed)[0].pairs() == typed
     assert parse_choice({"policy": "contextguard", "window": "1M"})[0].query() == "?policy=contextguard&window=1000000"
 
@@ -58,8 +58,8 @@ def test_where_nothing_is_chosen_a_session_is_replayed_under_the_policy_of_its_o
 def test_any_other_policy_is_named_in_the_address_of_such_a_session():
     choice, _ = parse_choice({"policy": "contextguard", "buffer": "10%"}, CLAUDE_CODE)
     assert (choice.query(), choice.in_profile) == ("?policy=contextguard&buffer=10%25", "current")
-    newest, _ = parse_choice({"profile": "from-2.1.154"}, CLAUDE_CODE)
-    assert (newest.query(), newest.kind.name) == ("?profile=from-2.1.154", "claude-code")
+    newest, _ = parse_choice({"profile": "from-2.1.310"}, CLAUDE_CODE)
+    assert (newest.query(), newest.kind.name) == ("?profile=from-2.1.310", "claude-code")
     assert parse_choice({"policy": "claude-code", "profile": "until-2.1.19"}, CLAUDE_CODE)[0].query() == (
         "?policy=claude-code"
     )

@@ -248,7 +248,7 @@ def options(page: str, axis: int) -> list[str]:
 
 def test_the_form_says_which_profile_is_replayed_where_none_is_chosen(client, two):
     page = html.unescape(client.get("/sweeps/new", {"policy": "claude-code"}).text)
-    assert '<option value="">that of the agent\'s version, else from-2.1.154</option>' in page
+    assert '<option value="">that of the agent\'s version, else from-2.1.310</option>' in page
 
 
 def test_only_settings_that_have_an_effect_in_the_profile_are_offered(client, two):
