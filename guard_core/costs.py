@@ -88,6 +88,7 @@ HAS_TEXT, HAS_CALL, HAS_RESULT, HAS_MEDIA, HAS_REASONING = 8, 16, 32, 64, 128
 STARTS_TURN, IS_ERROR, STARTS_WITH_MARKER = 256, 512, 1024
 IN_PAIR = 2048  # a cut just before this event would separate a tool call from its result
 IS_BLANK = 4096  # its texts are blanks alone
+SAID = MODEL | HAS_RESULT | STARTS_TURN  # an event with none of these is a reminder: the agent put it into the log
 _ROLE_FLAG = {Role.USER: USER, Role.MODEL: MODEL, Role.SYSTEM: SYSTEM}
 _KIND: dict[type[Part], int] = {
     TextPart: TEXT,

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import HAS_MEDIA
+from guard_core.costs import HAS_MEDIA, SAID
 from guard_core.estimation.anchors import Anchors
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.baselines import (
@@ -492,18 +492,27 @@ class AttributedUsage:
         without what was attached to messages of the log that were kept, or written between those that were joined."""
         left: dict[int, list[int]] = {}
         for place, base in enumerate(self.ledger.bases):
-            view = [own for item in base.view for own in self._in_log(item)]
+            view: list[Segment] = []
+            stop = base.at
+            for item in reversed(base.view):
+                view += self._in_log(item, stop)
+                stop = item.start if isinstance(item, Span) else min(_events_in(item), default=stop)
             if any(isinstance(item, Inserted) for item in view):
                 size = self.ledger.price(tuple(view), "bytes", epoch=place) - self._bytes.item(base.at)
                 left.setdefault(size, []).append(place)
         return left
 
-    def _in_log(self, item: Segment) -> View:
-        """A segment of a recorded base; of a message that holds more there than in the log, the messages of the log."""
+    def _in_log(self, item: Segment, stop: int) -> View:
+        """A segment of a recorded base; of a message that holds more there than in the log, the messages of the log:
+        those that were joined, and the reminders right behind, before event `stop`, which were written into it."""
         if not isinstance(item, Rewritten):
             return (item,)
-        own = tuple(Span(event, event + 1) for event in (*item.joins, item.event))
-        return own if self.ledger.price((item,), "bytes") > self.ledger.price(own, "bytes") else (item,)
+        behind, size = item.event + 1, self.ledger.price((item,), "bytes")
+        said = np.flatnonzero(self.ledger.events["flags"][behind:stop] & SAID)
+        end = behind + int(said[0]) if len(said) else max(stop, behind)
+        joined = tuple(Span(event, event + 1) for event in item.joins)
+        views = [(*joined, Span(item.event, last)) for last in (end, behind)]
+        return next((view for view in views if size > self.ledger.price(view, "bytes")), (item,))
 
     def _maybe_recorded(self, sizes: Ints) -> Ints:
         """Which requests may be those after a recorded compaction, by how many bytes more than the log they have."""
@@ -689,6 +698,11 @@ def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
 def _alone_in_forms(view: View) -> Iterator[Span]:
     """The events of a view that are alone in a form."""
     return (item for item in view if isinstance(item, Span) and item.form and item.stop - item.start == 1)
+
+
+def _events_in(item: Segment) -> tuple[int, ...]:
+    """The messages of the log that a changed one holds."""
+    return (*item.joins, item.event) if isinstance(item, Rewritten) else ()
 
 
 def _written_bytes(message: Synthetic) -> int:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from guard_core.compaction_bases import EDIT
-from guard_core.costs import HAS_RESULT, MODEL, STARTS_TURN
+from guard_core.costs import HAS_RESULT, MODEL, SAID
 from guard_core.counts import counted_compactions
 from guard_core.events import part_text, utf8_bytes
 from guard_core.ledger import Ints, Ledger
@@ -144,8 +144,7 @@ def _tail(ledger: Ledger, spans: list[tuple[int, int]], at: int, sent: list[tupl
 
 def _reaches(ledger: Ledger, stop: int, at: int) -> bool:
     """Are all messages from `stop` up to a compaction reminders: the agent wrote them into the message before."""
-    reminders = (ledger.events["flags"][stop:at] & (MODEL | HAS_RESULT | STARTS_TURN)) == 0
-    return bool(reminders.all())
+    return not (ledger.events["flags"][stop:at] & SAID).any()
 
 
 def _held(session: Session, place: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 from guard_core.costs import HAS_RESULT
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.usage import AttributedUsage, GrowingRequests, RatioUsage, normal, usage_for
-from guard_core.events import Event
+from guard_core.events import Event, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.recordings import read
@@ -259,6 +259,23 @@ def test_a_replay_that_compacts_as_the_recording_did_has_its_counts(base, head, 
 def test_a_replay_that_keeps_something_else_is_modelled(head, kept_from):
     usage = attributed(compacted((SUMMARY,), (Inserted(0), Span(6, 9)), (*BEFORE, *AFTER)))
     assert PROMPT_SOURCES[usage.one(6, (*head, Span(kept_from, 13)), 0).source] == "modelled"
+
+
+def test_reminders_that_were_written_into_a_kept_message_are_kept_with_it():
+    """Claude Code 2.1.300 to 2.1.332, run: what it says to the model behind a result waits where it compacts, and the
+    next request has it inside the result."""
+    value = compacted((SUMMARY,), (Inserted(0), Span(7, 8), RESTORED), (*BEFORE, *AFTER))
+    reminder = Event(Role.SYSTEM, (TextPart("<reminder>14,983,000 tokens left</reminder>"),), meta=True)
+    behind = [
+        msgspec.structs.replace(call, at=call.at + 1, response=call.response + 1) if call.at > 8 else call
+        for call in value.calls
+    ]
+    done = msgspec.structs.replace(value.compactions[0], at=10)
+    events = (*value.events[:9], reminder, *value.events[9:])
+    usage = attributed(msgspec.structs.replace(value, events=events, calls=tuple(behind), compactions=(done,)))
+    assert usage.run(4, 14, (WRITTEN,), 7, np.zeros(10, dtype=np.int64)).tokens.tolist() == list(AFTER)
+    without = usage.one(5, (WRITTEN, Span(7, 9), Span(10, 12)), 0)
+    assert PROMPT_SOURCES[without.source] == "modelled"
 
 
 def test_what_was_cleared_of_a_kept_message_is_not_taken_for_the_message():
