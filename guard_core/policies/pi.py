@@ -1,12 +1,13 @@
 """pi: above the window less a reserve it keeps the newest messages within a budget, and may split a turn in two.
 
 Source of the rules: specification of policies, section 2; packages/coding-agent/src/core/compaction/compaction.ts of
-earendil-works/pi at 2e5a972a; recorded runs of 0.73.1 and 0.74.2. `current` looks when a turn has ended, never within
-one; `seed` (10a1e1ef, December 2025) looks after every answer. The three proposals made for `seed` are settings:
-`output_cap`, `pending` and `recover`.
+earendil-works/pi at 2e5a972a; recorded runs of 0.73.1, 0.74.2 and 1.6.0. `current` looks when a turn has ended, never
+within one; `0.85` (0.85.1 to 1.6.0) before every call, with an estimate of what was added since the last answer; `seed`
+(10a1e1ef, December 2025) after every answer. The three proposals made for `seed` are settings: `output_cap`, `pending`
+and `recover`.
 
 Not here: tools' own caps of 2,000 lines, the lists of files that are appended to a summary, the estimate of an answer
-that ended in an error.
+that ended in an error, and that of a context of which 0.85 knows no count.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SHOWN_CHARS = 2_000  # of a tool result to the summariser (section 2.3)
 CAP_NOTICE = "[output cut at its maximum]"  # ours; the proposal gives no wording
 NO_HISTORY_BYTES = len("No prior history.")  # section 2.3
 SHOWN = CutToEnds(head=SHOWN_CHARS, over=SHOWN_CHARS, marker="[cut]").name  # pi says how much was cut
-SEED, CURRENT = "seed", "current"
+SEED, CURRENT, WITHIN_TURNS = "seed", "current", "0.85"
 NONE, LARGEST, SUM = "none", "largest", "sum"
 _SPEC = "specification of policies, section"
 
@@ -72,16 +73,24 @@ class Pi(CountedPolicy):
         return self.settings.profile == SEED
 
     @property
+    def is_within_turns(self) -> bool:
+        return self.settings.profile == WITHIN_TURNS
+
+    @property
     def relation(self) -> str:
         return ">"
 
     @property
     def looks(self) -> tuple[Point, ...]:
+        if self.is_within_turns:
+            return (Point.BEFORE_TURN, Point.AFTER_RESULTS)
         first = Point.AFTER_CALL if self.is_seed else Point.END_OF_TURN
         return (first,) if self.settings.pending == NONE else (first, Point.AFTER_RESULTS)
 
     @property
     def counter(self) -> UsageCounter:
+        if self.is_within_turns:
+            return UsageCounter(pending=message_tokens, pending_words="ceil(characters / 4) of each message since")
         if self.settings.pending == NONE:
             return UsageCounter()
         largest = self.settings.pending == LARGEST
@@ -115,6 +124,8 @@ class Pi(CountedPolicy):
         begin = next_legal(legal, first)
         reached = crossing(ESTIMATE.tokens(messages), self.settings.keep_recent_tokens - 1, start=first)
         cut = next_legal(legal, max(reached, first))
+        if self.is_within_turns and reached >= first and cut == len(messages):
+            cut = last_legal(legal, len(messages) - 1)  # the call whose results alone reach the budget
         if reached < first or cut == len(messages):
             cut = begin  # everything is kept
         if first >= cut:
@@ -127,11 +138,13 @@ class Pi(CountedPolicy):
         )
         asks = [Ask(past, int(SUMMARY_SHARE * self.settings.reserve_tokens))] if past else []
         asks += [Ask(prefix, int(PREFIX_SHARE * self.settings.reserve_tokens))] if prefix else []
-        frame = FRAME_BYTES + (SPLIT_BYTES if prefix else 0) + (0 if past else NO_HISTORY_BYTES)
-        notes = ("the earlier summary goes: the turn that is split is all there is before the cut",)
+        earlier = history.state.summary_bytes if first and self.is_within_turns else FRAME_BYTES + NO_HISTORY_BYTES
+        frame = (FRAME_BYTES if past else earlier) + (SPLIT_BYTES if prefix else 0)
+        goes = first and not past and not self.is_within_turns
+        notes = ("the earlier summary goes: the turn that is split is all there is before the cut",) if goes else ()
         items = (SummaryMessage(tuple(asks), frame=frame), *messages.between(cut, len(messages)))
         event = int(messages.event[cut])
-        return Plan(items, (event, event, event), notes if first and not past else (), 0, {"since": history.check.step})
+        return Plan(items, (event, event, event), notes, 0, {"since": history.check.step})
 
     def _kept_from_user(self, history: CompactableHistory) -> Plan | int:
         """What follows the last message of the user at or before the oldest answer whose count is within the budget of
@@ -209,6 +222,7 @@ KIND = PolicyKind(
             ),
             f"{_SPEC} 2.2, phase 2 (its text compares each result by itself: largest)",
             choices=(NONE, LARGEST, SUM),
+            not_in=(WITHIN_TURNS,),
         ),
         Setting(
             "recover",
@@ -231,19 +245,20 @@ KIND = PolicyKind(
     ),
     (
         Profile(CURRENT, "mid-2026: checks at the end of a turn, may split a turn"),
+        Profile(WITHIN_TURNS, "0.85.1 to 1.6.0: checks before every call, with an estimate of what was added"),
         Profile(SEED, "December 2025: checks after every answer, cuts only at user messages"),
     ),
     known_problems=(
         KnownProblem(
             "No check within a turn",
-            "A turn of many calls may exceed the window before pi checks again.",
+            "A turn of many calls may exceed the window before pi checks again; from 0.85 on it checks within turns.",
             "pi issues 128, 2871, 3660, 6879, 8833",
         ),
         KnownProblem(
             "Compacts in vain",
             (
                 "If the newest tool results alone reach the budget, nothing after them is a possible cut, and "
-                "nothing happens."
+                "nothing happens; from 0.85 on it cuts before their call."
             ),
             "earendil-works/pi issue 9740",
         ),
@@ -251,7 +266,7 @@ KIND = PolicyKind(
             "The earlier summary is lost",
             (
                 "If nothing but the split turn has happened since the last compaction, its summary replaces "
-                "the earlier one."
+                "the earlier one; 1.6.0 keeps both."
             ),
             "by reading compaction.ts at 2e5a972a",
         ),

@@ -14,7 +14,8 @@ import numpy as np
 
 from guard_core.costs import HAS_RESULT
 from guard_core.ledger import Ints, Ledger, prefix_sums
-from guard_core.policies.pi import RESERVE, message_tokens
+from guard_core.policies.pi import CURRENT, RESERVE, message_tokens
+from guard_core.policies.pi import WITHIN_TURNS as LATER
 from guard_core.recordings.formats.pi.letta import NAME as LETTA_CODE
 from guard_core.recordings.formats.pi.oh_my_pi import NAME as OH_MY_PI
 from guard_core.recordings.formats.pi.openclaw import NAME as OPENCLAW
@@ -48,14 +49,16 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     settings = [window_setting(window), reserve]
     if (recent := whole(typed, KEEP_RECENT, 0)) is not None:
         settings.append(RuleNumber(KEEP_RECENT, recent, "tokens", Provenance.USER, "typed in"))
+    is_later = stretch.setting(WITHIN_TURNS) is not None
     return OwnRule(
         policy="pi",
+        profile=LATER if is_later else CURRENT,
         settings=tuple(settings),
         counter=counter(stretch).name,
         relation=">",
         threshold=window.value - size if window else None,
         formula=f"{window.value:,} − {size:,} (reserve)" if window else f"window − {size:,} (reserve)",
-        checks=Moment.TURN_END if stretch.setting(WITHIN_TURNS) is None else Moment.BEFORE_CALL,
+        checks=Moment.BEFORE_CALL if is_later else Moment.TURN_END,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guard_core.estimation.usage import usage_for
+from guard_core.estimation.usage import RatioUsage, usage_for
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.pi import FRAME_BYTES, NO_HISTORY_BYTES, SPLIT_BYTES
@@ -69,6 +69,42 @@ def test_it_never_looks_within_a_turn_unless_it_estimates_results():
     trace = replayed(log, profile="seed", pending="largest")
     assert trace.columns["decision_tokens"][1] == 280_000  # 180,000 + 400,000 // 4
     assert trace.columns["held"][1] == NOTHING_TO_COMPACT
+
+
+@pytest.mark.parametrize(("chars", "fires"), [(14_464, False), (14_465, True)])
+def test_from_0_85_on_it_looks_before_every_call_with_what_was_added(chars, fires):
+    """180,000 and a quarter of the characters, rounded up, above 183,616. The result alone is more than is kept: the
+    cut is before its call."""
+    log = session(
+        user("go"),
+        tool_call("read", "a"),
+        tool_result("y" * chars, "read", "a"),
+        calls=(ModelCall(1, 1, 180_000, output_tokens=0), ModelCall(3, None, 1_000)),
+    )
+    trace = replayed(log, profile="0.85", keep_recent_tokens=3_000)
+    assert trace.columns["decision_tokens"].tolist() == [-1, 180_000 + -(-chars // 4)]
+    assert [(record.step, record.kept_from) for record in trace.compactions] == ([(1, 1)] if fires else [])
+
+
+def test_from_0_85_on_a_message_of_the_user_is_not_counted_before_it_is_in_the_log():
+    calls = (ModelCall(1, 1, 180_000, output_tokens=7), ModelCall(3, None, 1_000))
+    log = session(user("go"), model("done"), user("x" * 40_000), calls=calls)
+    assert replayed(log, profile="0.85").columns["decision_tokens"].tolist() == [-1, 180_007]
+
+
+def test_from_0_85_on_the_earlier_summary_stays_where_only_a_turns_beginning_is_new():
+    log = session(
+        *(user("x" * 400), model("z" * 8_000), user("x" * 2_000)),
+        *(tool_call("read", "a"), tool_result("y" * 1_600, "read", "a")),
+        *(tool_call("read", "b"), tool_result("y" * 6_000, "read", "b"), model("done")),
+        calls=tuple(ModelCall(at, at) for at in (1, 3, 5, 7)),
+    )
+    policy = get_policy("pi", profile="0.85", reserve_tokens=0, keep_recent_tokens=900)
+    summaries = FixedSummaries(2_400)
+    trace = replay(Ledger.of(log), policy, window=2_700, usage=RatioUsage(1.0), summarizer=summaries)
+    assert [(record.step, record.kept_from) for record in trace.compactions] == [(2, 2), (3, 5)]
+    first, second = (record.carried[0].bytes for record in trace.compactions)
+    assert (first, second) == (FRAME_BYTES + 2_400, first + SPLIT_BYTES + 2_400)
 
 
 def test_results_are_compared_one_by_one_or_all_together():

@@ -827,6 +827,7 @@ def test_a_version_of_pi_that_names_the_usage_of_its_summaries_is_asked_before_e
         Moment.BEFORE_CALL,
         (),
     )
+    assert explanation.rule.profile == "0.85"
     (item,) = explanation.compactions
     assert (item.decision_tokens, item.verdict) == (150_000 + 7 + 101, Agreement.AGREES)
 
