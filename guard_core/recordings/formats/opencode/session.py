@@ -385,7 +385,8 @@ class OpenCodeReader:
         )
 
     def _with_pruning(self) -> list[RecordedCompaction]:
-        """The compactions with one edit more for each time when results were cleared."""
+        """The compactions with one edit more for each time when results were cleared that were still sent: 1.18.33 also
+        clears results behind which it has just compacted."""
         cleared: dict[int, list[_Pruned]] = {}
         events = self.log.outlines
         for item in self.pruned:
@@ -404,7 +405,8 @@ class OpenCodeReader:
                 compactions.append(replace(upcoming, base=rewriting.rewritten(upcoming.base, rewritten, PRUNED)))
                 upcoming = next(summaries, None)
             if at in cleared and not (compactions and compactions[-1].at == at):
-                compactions.append(_edit(at, compactions, rewritten, min(item.time for item in cleared[at])))
+                edit = _edit(at, compactions, rewritten, min(item.time for item in cleared[at]))
+                compactions += [edit] if edit.base != _sent_at(at, compactions) else []
         return compactions
 
 
@@ -444,17 +446,21 @@ def _edit(
     note: str = "Old tool results were replaced by a placeholder.",
 ) -> RecordedCompaction:
     last = before[-1] if before else None
-    view: View = (Span(0, at),) if last is None else (*last.base, Span(last.at, at))
     return RecordedCompaction(
         at=at,
         evidence=Evidence.DECLARED,
         kind="edit",
-        base=rewriting.rewritten(view, rewritten, PRUNED),
+        base=rewriting.rewritten(_sent_at(at, before), rewritten, PRUNED),
         messages=() if last is None else last.messages,
         trigger=trigger,
         timestamp=time,
         note=note,
     )
+
+
+def _sent_at(at: int, before: list[RecordedCompaction]) -> View:
+    """What is sent once `at` events are in the log, after some compactions."""
+    return (*before[-1].base, Span(before[-1].at, at)) if before else (Span(0, at),)
 
 
 def _without_content(event: Event, call_id: str) -> Event:

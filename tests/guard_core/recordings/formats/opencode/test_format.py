@@ -241,6 +241,16 @@ def test_cleared_results_are_rewritten_in_the_recorded_view_only():
     assert session.events[2].parts[0].content == "a.txt"
 
 
+def test_results_that_are_cleared_once_they_are_summarised_are_no_edit_of_what_is_sent():
+    cleared = assistant("m2", 1, tool("c1", second=2, time={"compacted": START + 25_000}), finish(60))
+    done = (
+        assistant(name, time, {"type": "step-start"}, text("Done"), finish(160))
+        for name, time in (("m7", 22), ("m9", 31))
+    )
+    session = session_of(TALK[0], cleared, *TALK[2:], *SUMMARY, next(done), user("m8", 30, text("Go on")), next(done))
+    assert [item.kind for item in session.compactions] == ["summary+tail"]
+
+
 def test_a_later_summary_keeps_cleared_results_cleared_in_its_tail():
     cleared = assistant("m2", 1, tool("c1", second=2, time={"compacted": START + 5_000}), finish(60))
     marker = user("m5", 20, {"type": "compaction", "auto": False, "tail_start_id": "m2"})
