@@ -42,6 +42,7 @@ from guard_core.sessions import Provenance, Session
 STRICT_BEFORE = (1, 1, 54)  # 1.1.53 passes at the threshold, 1.1.65 compacts; versions between were not measured
 OTHER_WINDOWS = (32_768, 65_536, 131_072, 256_000, 262_144, 1_048_576)  # tokens; of models that OpenCode is used with
 OUTPUTS = (*RESERVES, 4_096, *round_limits(MOST_OUTPUT))  # tokens; what models may answer with
+PRUNE = "prune"
 PERCENT = "threshold_percent"  # Kilo's compaction.threshold_percent
 INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured with 252,000 as threshold
 
@@ -52,8 +53,9 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     note = "the most that OpenCode takes off; the model's own limit may be lower"
     output = chosen("max_output_tokens", whole(typed, "max_output_tokens"), MOST_OUTPUT, "tokens", note)
     size = min(int(output.value or 0), MOST_OUTPUT)
-    switched(typed, "prune")
     settings = [window_setting(window), output]
+    if PRUNE in typed:
+        settings.append(RuleNumber(PRUNE, float(switched(typed, PRUNE)), "", Provenance.USER, "typed in"))
     strict = () < numbers(stretch.version) < STRICT_BEFORE
     threshold = window.value - size if window else None
     formula = f"{window.value:,} − {size:,} (max output)" if window else f"window − {size:,} (max output)"
@@ -115,7 +117,7 @@ AGENT = Agent(
         "max_output_tokens": "the model's limit of output, in tokens",
         "input_limit": "the model's limit of input, in tokens, where it has one",
         "reserved": "compaction.reserved, in tokens; only with an input limit",
-        "prune": "compaction.prune: on or off; old tool results are cleared, a compaction is not caused by it",
+        PRUNE: "compaction.prune: on or off; old tool results are cleared, a compaction is not caused by it",
         AUTO: SWITCH_WORDS,
     },
     aliases={

@@ -77,6 +77,11 @@ def test_a_setting_that_is_typed_for_a_replay_comes_before_that_of_the_rule():
     assert threshold_of(facts, "", reserve_tokens=16_384) == [200_000 - 16_384] * 2
 
 
+@pytest.mark.parametrize(("typed", "prune"), [({"prune": "on"}, True), ({"prune": "off"}, False), ({}, None)])
+def test_a_switch_that_is_typed_is_played(typed, prune):
+    assert facts_of("opencode", "1.18.1", typed).made_with(policy_kind("opencode")).get("prune") is prune
+
+
 def test_settings_of_the_file_are_played_in_every_profile_and_defaults_of_a_version_in_its_own_alone():
     stated = AgentSetting("auto_compact_threshold", 60_000, "in the file")
     facts = facts_of("mistral-vibe", "2.0.0", {}, settings=(stated,))
