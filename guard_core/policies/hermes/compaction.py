@@ -275,6 +275,9 @@ class Compactor:
         note = () if self.settings.is_seed or _requests(parts).any() else (Synthetic(CONTINUATION, len(words), words),)
         if role is None and end == len(messages):
             return (*before, *note), ROLE_NUMBERS[role]
+        if self.is_own_recording:  # its size is that of all messages of the request that the log does not have
+            others = sum(item.bytes for item in (*before, *behind, *note) if isinstance(item, Synthetic))
+            text = text._replace(bytes=max(text.bytes - others, 0))
         summary = _synthetic(text, role, framed=parts.texts is not None)
         first = behind[0] if behind else None
         if role is None and isinstance(first, Synthetic):  # merged into an earlier summary

@@ -20,8 +20,8 @@ from guard_core.policies.hermes.cut import tail_cut
 from guard_core.policies.hermes.messages import HermesEstimates, list_messages
 from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
-from guard_core.sessions import ModelCall, Provenance, Session, Sourced
-from guard_core.summaries.sizes import FixedSummaries, NoSummaries, ScriptedSummaries
+from guard_core.sessions import Evidence, ModelCall, Provenance, RecordedCompaction, Session, Sourced
+from guard_core.summaries.sizes import FixedSummaries, NoSummaries, RecordedSummaries, ScriptedSummaries
 from guard_core.trace import RAISED
 from guard_core.views import Inserted, Span, Synthetic, View
 from tests.builders import model, session, tool_call, tool_result, user
@@ -263,6 +263,22 @@ def test_two_compactions_without_effect_block_further_ones():
     at, trace = fired(one_turn(20), [9_000] * 10 + [160_000] * 10)
     assert at == [11, 12]
     assert trace.columns["ineffective"][-1] == 2
+
+
+def recorded(at, *sizes):
+    """A recorded compaction that put in messages of so many bytes."""
+    messages = tuple(user("s" * size) for size in sizes)
+    return RecordedCompaction(at, Evidence.DECLARED, "summary", tuple(map(Inserted, range(len(sizes)))), messages)
+
+
+def test_a_summary_of_its_own_recording_is_as_long_as_what_was_put_in_without_earlier_summaries_that_stay():
+    log = one_turn(20)
+    log = msgspec.structs.replace(log, format="hermes", compactions=(recorded(23, 500), recorded(25, 700, 500)))
+    ledger, counts = Ledger.of(log), Counts(np.array([9_000] * 10 + [160_000] * 10))
+    summaries = RecordedSummaries.of(ledger)
+    trace = replay(ledger, get_policy("hermes"), window=200_000, usage=counts, summarizer=summaries)
+    written = [[item.bytes for item in record.after if isinstance(item, Synthetic)] for record in trace.compactions]
+    assert written == [[500], [700, 500]]
 
 
 def test_the_seed_compacts_in_vain_again_and_again():
