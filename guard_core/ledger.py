@@ -43,7 +43,7 @@ MOST_ALONE = 1_024  # ours: ledgers of single events that are remembered, some k
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
 EACH = "each in its own"  # what a ledger of events that each have a form of their own calls these
 MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
-LEDGER_VERSION = 13  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 14  # of the stored bytes; raise it when a column is added or changes its meaning
 
 
 class Fixed(msgspec.Struct, frozen=True):

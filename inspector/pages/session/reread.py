@@ -39,6 +39,12 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
     },
     20: {"pi": "names of agents that write pi's entries, such as Letta Code, OpenClaw and oh-my-pi"},
     21: {"gemini-cli": "tokens of thoughts among those of the answer", "gptme": "version, window and compactions"},
+    22: {
+        **dict.fromkeys(("anthropic-messages", "capture", "openai-chat"), "answers that a log keeps line by line"),
+        "cline": "models of calls that only the screen's file names",
+        "kimi-code": "messages that its compactions joined",
+        "opencode": "prompts among what its compactions kept",
+    },
 }
 
 
