@@ -127,6 +127,8 @@ class CodexRolloutReader:
         self.copied = False  # does the parent's own header follow that of a fork?
         self.parents = ""  # the id in that header
         self.model = ""
+        self.output_limit = codex_words.OutputLimit()
+        self.cut = 0  # results that were sent cut and are whole in the file
         self.title = ""
         self.awaits_estimate = False  # is the last compaction new, and its context not estimated yet?
         self.open: _OpenResponse | None = None
@@ -180,6 +182,7 @@ class CodexRolloutReader:
             self.meta = self.meta or payload
         elif kind == "turn_context":
             self.model = fields.text(payload, "model") or self.model
+            self.output_limit = codex_words.output_limit(payload)
             self._next_request()
         else:
             self.notes.skip(kind or "line without a type")
@@ -198,8 +201,10 @@ class CodexRolloutReader:
     def _item(self, item: dict[str, Any], where: Where) -> None:
         kind = fields.text(item, "type")
         self._triggered("auto")  # its turn continues
+        sent = codex_words.as_sent(item, self.output_limit) if responses_items.is_output(kind) else item
+        self.cut += sent is not item
         if self._estimates_items:
-            self.waiting.add(item, kind)
+            self.waiting.add(sent, kind)
         if kind == "message":
             self._add_message(item, where)
         elif kind == "reasoning":
@@ -209,9 +214,9 @@ class CodexRolloutReader:
             self.facts.tool_call(call.id)
             self._answer((call,), item, where)
         elif responses_items.is_output(kind):
-            result = responses_items.result_parts(item)
-            self.facts.tool_result(fields.text(item, "call_id"), len(part_text(result[0])))
-            self._result(result, item, where)
+            whole = responses_items.result_parts(item)
+            self.facts.tool_result(fields.text(item, "call_id"), len(part_text(whole[0])))
+            self._result(responses_items.result_parts(sent), item, where)
         elif kind == "agent_message":
             parts = responses_items.message_parts(item)
             self._user(parts, item, where, author=fields.text(item, "author"), meta=True)
@@ -558,6 +563,8 @@ class CodexRolloutReader:
         notes = [] if self.tools else ["The schemas of the tools are not in the file."]
         notes += [] if system else ["The system prompt is not in the file."]
         notes += origin_notes(self.meta, self.copied)
+        if self.cut:
+            notes.append(f"Cut in the middle, as Codex sends them: {counted(self.cut, 'result')}, whole in the file.")
         session = self.log.session(
             system=system,
             tools=tuple(self.tools.values()) or None,

@@ -6,7 +6,7 @@ Source: https://github.com/openai/codex, codex-rs/core/src/context (versions 0.2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart
 from guard_core.recordings.formats.openai import items as responses_items
@@ -37,8 +37,45 @@ OWN_OPENINGS = (
 )
 COMPACTION_PROMPT = OWN_OPENINGS[-1]
 USER_ACTION = "<user_action>"  # what the user had done (a review): Codex writes the answer to it, too
+# Codex keeps results of tools in its history cut in their middle to a limit with room for their serialisation
+# (codex-rs/core/src/truncate.rs), and writes them into the file as they were. 0.98.0, 0.114.0 and 0.122.0, run: of a
+# limit of 10,000 tokens 48,000 bytes are sent. From 0.128 on the file has what is sent, from 0.134 on no limit either.
+ROOM_SHARE, BYTES_PER_TOKEN = 1.2, 4
+
 # Kinds of content that newer versions name (`content_item_kinds`) without saying who wrote it.
 _UNTOLD = frozenset({"", "unknown"})
+
+
+class OutputLimit(NamedTuple):
+    """How many bytes of a result are sent, 0: all, and whether the mark of a cut counts characters, not tokens."""
+
+    size: int = 0
+    in_chars: bool = False
+
+
+def output_limit(context: dict[str, Any]) -> OutputLimit:
+    """What is sent of a result in the turns of a `turn_context`."""
+    policy = fields.mapping(context, "truncation_policy")
+    limit, unit = fields.tokens(policy, "limit") or 0, fields.text(policy, "mode")
+    if unit not in ("tokens", "bytes"):
+        return OutputLimit()
+    in_bytes = unit == "bytes"
+    return OutputLimit(int(limit * (1 if in_bytes else BYTES_PER_TOKEN) * ROOM_SHARE), in_bytes)
+
+
+def as_sent(item: dict[str, Any], limit: OutputLimit) -> dict[str, Any]:
+    """An output of a tool with as much of its text as is sent, cut as Codex cuts it."""
+    text, size = item.get("output"), limit.size
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) and size else b""
+    if not isinstance(text, str) or len(data) <= size:
+        return item
+    head = data[: size // 2].decode("utf-8", "ignore")
+    tail = data[len(data) - (size - size // 2) :].decode("utf-8", "ignore")
+    if limit.in_chars:
+        removed = f"{len(text) - len(head) - len(tail)} chars"
+    else:
+        removed = f"{-(-(len(data) - size) // BYTES_PER_TOKEN)} tokens"
+    return {**item, "output": f"{head}…{removed} truncated…{tail}"}
 
 
 def opens_with(parts: Sequence[Part], *openings: str) -> bool:

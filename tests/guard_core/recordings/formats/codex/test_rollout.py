@@ -659,3 +659,41 @@ def test_a_header_that_comes_again_in_a_resumed_session_takes_nothing_away():
     more = (user("And the tests?"), assistant("They pass."), usage(1_000, 1_900))
     session = read_as(FORMAT, lines(META, *TURN, META, *more)).sessions[0]
     assert len(session.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "text", "sent"),
+    [
+        # 0.122.0, run: 145,231 bytes were sent as 24,000, a mark and 24,000.
+        ({"mode": "tokens", "limit": 10_000}, "a" * 145_231, "a" * 24_000 + "…24308 tokens truncated…" + "a" * 24_000),
+        ({"mode": "tokens", "limit": 10_000}, "a" * 48_000, "a" * 48_000),
+        # 0.98.0, run, marks a limit in bytes with the characters that are gone.
+        ({"mode": "bytes", "limit": 100}, "a" * 161, "a" * 60 + "…41 chars truncated…" + "a" * 60),
+        ({"mode": "tokens", "limit": 10}, "é" * 30, "é" * 12 + "…3 tokens truncated…" + "é" * 12),
+        ({"mode": "words", "limit": 10}, "a" * 200_000, "a" * 200_000),
+        ({"mode": "tokens", "limit": "many"}, "a" * 200_000, "a" * 200_000),
+        ([], "a" * 200_000, "a" * 200_000),
+    ],
+)
+def test_a_result_is_shown_as_it_was_sent_where_the_file_names_the_limit(policy, text, sent):
+    context = line("turn_context", model="m", truncation_policy=policy)
+    session = session_of(context, user("go"), call("c1"), result("c1", text), assistant("done"))
+    (part,) = (part for event in session.events for part in event.parts if isinstance(part, ToolResultPart))
+    assert part.content == sent
+    cut = "Cut in the middle, as Codex sends them: 1 result, whole in the file."
+    assert (cut in session.notes) == (sent != text)
+
+
+def test_what_waits_for_the_model_is_estimated_of_what_is_sent():
+    context = line("turn_context", model="m", truncation_policy={"mode": "tokens", "limit": 10_000})
+    header = line("session_meta", id="s", cli_version="0.122.0")
+    more = (
+        user("go"),
+        call("c1"),
+        usage(900, 900),
+        result("c1", "a" * 145_231),
+        assistant("done"),
+        usage(9_000, 9_900),
+    )
+    session = session_of(context, *more, meta=header)
+    assert 12_000 < max(item.pending_tokens or 0 for item in session.calls) < 12_100
