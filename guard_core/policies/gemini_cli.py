@@ -2,7 +2,8 @@
 
 Source of the rules: version 0.61.0, run against a scripted provider, and the specification of policies, section 7. It
 looks before it sends, when neither the user's message nor the results of the last calls are in its history. Sizes are
-those of the messages as JSON, whose frames are taken as fixed. What 0.61 does besides is of the source (revision
+those of the messages as JSON, whose frames are taken as fixed. What opens the chat (`<session_context>`) stays before
+the summary; messages of the user's role in a row are one message. What 0.61 does besides is of the source (revision
 5411f113), not measured: old results are masked before a call, at a compaction the larger ones are cut to their ends,
 and one whose history has more tokens than the last prompt is taken back, after which only the cutting is tried.
 
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from guard_core.costs import CALL, MEDIA, RESULT, TEXT, tool_key
+from guard_core.costs import CALL, MEDIA, RESULT, SAID, TEXT, tool_key
 from guard_core.forms import CutToEnds
 from guard_core.forms.edits import place_in_event, tools_of
 from guard_core.ledger import Ints, Ledger
@@ -110,8 +111,8 @@ class GeminiCli(CountedPolicy):
         return f"{self.settings.compression_threshold * 100:g} % of {window:,}"
 
     def plan(self, history: CompactableHistory) -> Plan | int:
-        """A summary, the model's answer to it, and the end of the history; after a compaction that was taken back, the
-        history with its old results cut."""
+        """What opens the chat, a summary, the model's answer to it, and the end of the history; after a compaction that
+        was taken back, the history with its old results cut."""
         view = self._with_cut_results(history)
         messages = list_messages(history.ledger, view)
         masked = history.state.masked
@@ -128,7 +129,9 @@ class GeminiCli(CountedPolicy):
         answer = Synthetic("acknowledgement", ACKNOWLEDGEMENT)
         kept = messages.between(cut, len(messages))
         at = messages.event_at(cut, history.stop)
-        return Plan((summary, answer, *kept), cut=(at,) * 3, remembers={"masked": max(masked, at)})
+        opens = messages.event[0] == 0 and messages.is_said[0] and not messages.flags[0] & SAID
+        context = messages.between(0, 1) if opens else ()
+        return Plan((*context, summary, answer, *kept), cut=(at,) * 3, remembers={"masked": max(masked, at)})
 
     def _with_cut_results(self, history: CompactableHistory) -> View:
         """The history with results cut to their ends, but for the newest within the budget."""
@@ -242,10 +245,13 @@ TOKENS = TokenEstimate(
 
 def split_point(messages: MessageColumns, share: float) -> int:
     """The first message that stays: the first text of the user before which there is at least `share` of the
-    characters; none, where the history ends with a finished answer; else the last text of the user."""
+    characters; none, where the history ends with a finished answer; else the last text of the user. Messages in the
+    user's role in a row are one, which is a text if none of them has results."""
     sizes = _json_chars(messages)
     before = np.cumsum(sizes) - sizes
-    texts = messages.is_said & ~messages.has_results
+    begins = messages.is_said & np.append(True, ~messages.is_said)[:-1]
+    rows = np.cumsum(begins)
+    texts = begins & ~np.isin(rows, rows[messages.has_results])
     places = np.flatnonzero(texts & (before >= share * int(sizes.sum())))
     if len(places):
         return int(places[0])

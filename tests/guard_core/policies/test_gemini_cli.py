@@ -18,6 +18,7 @@ from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import HELD_REASONS, INFLATED
 from guard_core.views import Span, content_count
 from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.policies.tools import run
 from tests.guard_core.rules.measured import run_of
 
 
@@ -27,6 +28,9 @@ from tests.guard_core.rules.measured import run_of
 )
 def test_the_threshold_is_a_share_of_the_limit(settings, threshold):
     assert get_policy("gemini-cli", **settings).threshold(1_048_576) == threshold
+
+
+CONTEXT = user("<session_context> of the chat", meta=True)
 
 
 def cut(*events):
@@ -51,6 +55,26 @@ def test_where_no_text_of_the_user_is_behind_it_and_a_call_is_open_the_last_one_
     assert cut(user("u" * 500), call(200), result(8_000), call(200), result(1_000)) == 0
 
 
+def test_messages_of_the_user_in_a_row_are_one():
+    """0.61.0, run: in the first turn nothing is summarised, though what opens the chat is before the user's words."""
+    opening = [CONTEXT, user("u" * 500)]
+    assert cut(*opening, call(200), result(8_000), call(200), result(1_000)) == 0
+    assert cut(*opening, model("m" * 9_000), user("u" * 100), user("u" * 100), call(200), result(1_000)) == 3
+    assert cut(*opening, call(200), result(8_000), user("u" * 500), call(200), result(1_000)) == 0
+
+
+def test_what_opens_the_chat_stays_before_the_summary():
+    """0.61.0, run: the next request begins with it, also after the second compaction."""
+    turns = [event for _ in range(8) for event in (user("u" * 100), model("m" * 4_000))]
+    counts = (300_000, 300_000, 300_000, 530_000, 300_000, 300_000, 530_000, 300_000)
+    calls = tuple(ModelCall(2 * n + 2, 2 * n + 2, count) for n, count in enumerate(counts))
+    trace = run(get_policy("gemini-cli"), session(CONTEXT, *turns, calls=calls), window=1_048_576)
+    assert [record.step for record in trace.compactions] == [4, 7]
+    for record in trace.compactions:
+        context, summary, *_ = record.after
+        assert (context, summary.kind) == (Span(0, 1), "summary")
+
+
 def test_a_finished_answer_lets_everything_go():
     assert cut(user("u" * 500), call(200), result(8_000), model("m" * 900)) == 4
 
@@ -60,7 +84,8 @@ def test_it_keeps_as_many_messages_as_the_agent_kept(tmp_path):
     ledger = Ledger.of(measured.session)
     usage = usage_for(ledger, None)
     trace = replay(ledger, get_policy("gemini-cli"), window=1_048_576, usage=usage, summarizer=FixedSummaries(2_442))
-    assert content_count(trace.compactions[0].after) == measured.truth["compactions"][0]["next_request"]["n_messages"]
+    messages = measured.truth["compactions"][0]["next_request"]["n_messages"]
+    assert content_count(trace.compactions[0].after) == messages + 1  # what opens the chat is sent with the summary
 
 
 def turns(*sizes, prompts=100):
