@@ -8,7 +8,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from guard_core.errors import DamagedRecording, LimitExceeded
-from guard_core.events import Event, Role, ToolCallPart, ToolResultPart
+from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.gemini.history import (
@@ -87,6 +87,7 @@ class GeminiChatReader:
         self.placed: list[str] = []  # the ids that are in the log, in its order
         self.used: set[str] = set()  # ids whose tokens are counted
         self.answered: set[str] = set()  # calls whose results are in the log
+        self.called: dict[str, int] = {}  # calls that are in the log, with their events
         self.waiting: tuple[ToolResultPart, ...] = ()
         self.left = LeftBranches()  # what rewinds took back
         self.snapshot: Event | None = None  # the last one that was seen
@@ -170,8 +171,18 @@ class GeminiChatReader:
             self._rewritten(message_id, message, record, line)
             return
         at = self._place(message_id, message)
-        if message.event.role is Role.MODEL:
+        if message.event.role is not Role.MODEL:
+            return
+        if message.event.parts and not model_call(record, line).prompt_tokens and self._waits_for_content(at):
+            self.log.calls[-1] = replace(self.log.calls[-1], response=at)
+        else:
             self._called(record, at, at if message.event.parts else None, line)
+
+    def _waits_for_content(self, at: int) -> bool:
+        """Was the last answer written with its tokens alone, and nothing after it: in ACP mode (0.61.0, run) the calls
+        of tools are a message of their own."""
+        last = self.log.calls[-1] if self.log.calls else None
+        return last is not None and last.response is None and last.at == at and last.source_id in self.empty
 
     def _place(self, message_id: str, message: GeminiMessage) -> int:
         """Put a message behind those so far, if it says anything; its place in the log."""
@@ -211,14 +222,49 @@ class GeminiChatReader:
             ):
                 self._called(record, len(self.log.events), None, line)
             return
-        self.log.events[place] = message.event
-        self.index.forget(place)
+        own, further = self._divided(message.event, place)
+        self._put(place, own)
         self.waiting = tuple(result for result in message.results if result.call_id not in self.answered)
-        if message_id not in self.used and message.event.role is Role.MODEL:
+        is_counted_now = message_id not in self.used and bool(model_call(record, line).prompt_tokens)
+        if is_counted_now and message.event.role is Role.MODEL:
             behind = self.log.calls[bisect_left(self.log.calls, place, key=lambda call: call.at) :]
             del self.log.calls[len(self.log.calls) - len(behind) :]
             self._called(record, place, place, line)
             self.log.calls += (call for call in behind if call.response != place)
+        if further.parts:
+            self._called_further(further)
+
+    def _divided(self, event: Event, place: int) -> tuple[Event, Event]:
+        """A message that is written once more, as it was said at its place in the log, and the new calls of tools in
+        it, which are of answers behind that: in ACP mode (0.61.0, run) the first message with calls gets all later
+        ones, too."""
+        is_own = place == len(self.log.events) - 1 or not _has_calls(self.log.events[place])
+        own: list[Part] = []
+        new: list[Part] = []
+        for part in event.parts:
+            at = self.called.get(part.id) if isinstance(part, ToolCallPart) and part.id else place
+            if is_own or at == place:
+                own.append(part)
+            elif at is None:
+                new.append(part)
+        return replace(event, parts=tuple(own)), replace(event, parts=tuple(new))
+
+    def _called_further(self, event: Event) -> None:
+        """Calls of tools that the last answer made."""
+        last = len(self.log.events) - 1
+        before = self.log.events[last]
+        if _has_calls(before):
+            self._put(last, replace(before, parts=(*before.parts, *event.parts)))
+            return
+        self._append(event)
+        if self.log.calls and self._waits_for_content(last + 1):
+            self.log.calls[-1] = replace(self.log.calls[-1], response=last + 1)
+
+    def _put(self, place: int, event: Event) -> None:
+        """Exchange an event of the log."""
+        self.log.events[place] = event
+        self.index.forget(place)
+        self.called.update((part.id, place) for part in event.parts if isinstance(part, ToolCallPart) and part.id)
 
     def _completed(self, message_id: str, message: GeminiMessage, record: JSON, line: int | None) -> None:
         """A message that said nothing at first, as an answer does before its tool calls, has its content now."""
@@ -238,6 +284,8 @@ class GeminiChatReader:
     def _append(self, event: Event) -> None:
         self.log.event(**{name: getattr(event, name) for name in event.__struct_fields__})
         self.answered.update(part.call_id for part in event.parts if isinstance(part, ToolResultPart))
+        at = len(self.log.events) - 1
+        self.called.update((part.id, at) for part in event.parts if isinstance(part, ToolCallPart) and part.id)
         before = (self.appended,) if self.appended is not None else ()
         self.snapshot = find_snapshot((*before, event)) or self.snapshot
         self.appended = event
@@ -379,6 +427,7 @@ class GeminiChatReader:
         while self.placed and (self.places[self.placed[-1]] or 0) >= cut:
             self.places[self.placed.pop()] = None
         del self.log.events[cut:]
+        self.called = {call: at for call, at in self.called.items() if at < cut}
         self.index.forget(cut)
         self.log.notes.append(f"Taken back by a rewind: not in the log, {len(removed)} calls count apart.")
         if length is not None:
@@ -469,6 +518,10 @@ class GeminiChatReader:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
+
+
+def _has_calls(event: Event) -> bool:
+    return any(isinstance(part, ToolCallPart) for part in event.parts)
 
 
 def _has_results(event: Event) -> bool:

@@ -520,3 +520,30 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "gemini-cli")
+
+
+def test_in_acp_mode_calls_belong_to_the_answers_that_made_them():
+    """0.61.0, run with --acp: an answer is written with its tokens alone, and the calls of the whole chat are written
+    to one message, again and again."""
+    rows = [
+        HEADER,
+        user("u1", "Read them"),
+        gemini("a1", "", 1_000),
+        gemini("calls", "", 0, "c1"),
+        result("r1", "c1"),
+        gemini("a2", "", 2_000),
+        gemini("calls", "", 0, "c1", "c2"),
+        gemini("calls", "", 0, "c1", "c2", "c3"),
+        {**result("r2", "c2"), "content": [response("c2"), response("c3")]},
+        gemini("a3", "Read.", 3_000),
+        user("u2", "And this"),
+        gemini("a4", "", 4_000),
+        gemini("calls", "", 0, "c1", "c2", "c3", "c4"),
+        result("r4", "c4"),
+        gemini("a5", "Read, too.", 5_000),
+    ]
+    (session,) = read_as(FORMAT, lines(*rows)).sessions
+    shape = [[getattr(part, "id", None) or getattr(part, "call_id", None) for part in e.parts] for e in session.events]
+    assert shape == [[None], ["c1"], ["c1"], ["c2", "c3"], ["c2", "c3"], [None], [None], ["c4"], ["c4"], [None]]
+    steps = [(call.at, call.response, call.prompt_tokens) for call in session.calls]
+    assert steps == [(1, 1, 1_000), (3, 3, 2_000), (5, 5, 3_000), (7, 7, 4_000), (9, 9, 5_000)]
