@@ -208,9 +208,9 @@ class AttributedUsage:
         sums = self._sums(view)
         at, tail = self.ledger.steps["at"].item(step), view[-1] if view else None
         kept_from = tail.start if isinstance(tail, Span) else at
-        if (place := self._as_recorded(sums, at, kept_from, at)) is not None:
-            base = self.ledger.bases[place]
-            view, epoch = (*base.view, Span(base.at, at)), place
+        if places := self._as_recorded(sums, at, kept_from, at):
+            base, epoch = self.ledger.bases[places[-1]], places[-1]
+            view = (*base.view, Span(base.at, at))
             sums = self._sums(view)
         if self._is_replaced(sums):
             same, tokens = False, self._price_cut(step, view, sums, epoch)
@@ -368,16 +368,13 @@ class AttributedUsage:
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
         if start == stop or not self._is_replaced(sums):
             return self._run_recorded(start, stop, head, kept_from, epoch)
-        place = self._as_recorded(sums, kept_from, kept_from, at.item(stop - 1))
-        if place is None:
-            return self._run_replaced(start, stop, head, kept_from, epoch)
-        base = self.ledger.bases[place]
-        since = start + int(np.searchsorted(at[start:stop], base.at))
-        later = self._run_recorded(since, stop, base.view, base.at, place)
-        if since == start:
-            return later
-        earlier = self._run_replaced(start, since, head, kept_from, epoch)
-        return CountedRun(*(np.concatenate(pair) for pair in zip(earlier, later, strict=True)))
+        places = self._as_recorded(sums, kept_from, kept_from, at.item(stop - 1))
+        bases = [self.ledger.bases[place] for place in places]
+        edges = [*(start + int(np.searchsorted(at[start:stop], base.at)) for base in bases), stop]
+        runs = [self._run_replaced(start, edges[0], head, kept_from, epoch)] if start < edges[0] else []
+        for place, base, (since, until) in zip(places, bases, pairwise(edges), strict=True):
+            runs += [self._run_recorded(since, until, base.view, base.at, place)] if since < until else []
+        return runs[0] if len(runs) == 1 else CountedRun(*map(np.concatenate, zip(*runs, strict=True)))
 
     def _run_replaced(self, start: int, stop: int, head: View, kept_from: int, epoch: int) -> CountedRun:
         """As `run`, for requests with a message that some policy wrote, which are none of the recorded ones."""
@@ -474,17 +471,17 @@ class AttributedUsage:
         """Has a view a message that some policy wrote, as no recorded request has."""
         return sums.written > 0 and not self._writes
 
-    def _as_recorded(self, sums: _SegmentSums, stop: int, kept_from: int, at: int) -> int | None:
-        """The recorded compaction after which the recording sent the same requests as a replay, None: none.
+    def _as_recorded(self, sums: _SegmentSums, stop: int, kept_from: int, at: int) -> list[int]:
+        """The recorded compactions, in their order, behind which the recording sent the same requests as a replay.
 
         `sums` are those of a view that ends with the events from `kept_from` to `stop` of the log; by step `at` events
         are in it. The requests are the same where a replayed compaction left exactly as many bytes as the recorded one:
         it kept the same messages, and its summary, which has the recorded size, stands for the recorded one.
         """
         if not self._left or not self._is_replaced(sums) or sums.formed or sums.inserted or sums.rewritten:
-            return None
+            return []
         places = self._left.get(sums.bytes - self._bytes.item(stop), ())
-        return next((place for place in places if kept_from <= self.ledger.bases[place].at <= at), None)
+        return [place for place in places if kept_from <= self.ledger.bases[place].at <= at]
 
     @cached_property
     def _left(self) -> dict[int, list[int]]:

@@ -295,6 +295,20 @@ def test_after_the_next_recorded_compaction_a_replay_extends_what_the_one_before
     assert grown.max() < 550
 
 
+def test_of_recorded_compactions_that_left_as_many_bytes_the_last_one_before_a_step_counts():
+    """Each keeps all from the sixth event on, and a summary of the same size."""
+    base, counts = (Inserted(0), Span(6, 9)), (*BEFORE, *AFTER)
+    value = compacted((SUMMARY,), base, counts)
+    first = msgspec.structs.replace(value.compactions[0])
+    later = msgspec.structs.replace(first, at=17, base=(Inserted(0), Span(6, 17)), messages=(user("x" * 225),))
+    usage = attributed(msgspec.structs.replace(value, compactions=(first, later)))
+    run = usage.run(3, 14, (WRITTEN,), 6, np.zeros(11, dtype=np.int64))
+    ones = [usage.one(step, (WRITTEN, Span(6, int(usage.ledger.steps["at"][step]))), 0) for step in range(3, 14)]
+    assert list(map(tuple, zip(*run, strict=True))) == ones
+    assert run.tokens[1:].tolist() == list(AFTER)
+    assert [PROMPT_SOURCES[source] for source in run.source] == ["modelled", *["provider"] * 10]
+
+
 def test_silent_truncations_and_other_models_are_noted():
     ledger = Ledger.of(hidden_growth(models=("one", "two"), fall=30_000))
     notes = AttributedUsage(ledger, attribute(ledger)).notes(compacted=False)
