@@ -24,6 +24,7 @@ from typing import Any
 from guard_core.policies.hermes.policy import Hermes
 from guard_core.policies.hermes.settings import MOST_RATIO, PROFILES, SETTINGS, HermesSettings
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
+from guard_core.sessions import Session
 
 
 def hermes_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,6 +34,11 @@ def hermes_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**parameters, "summary_target_ratio": MOST_RATIO} if largest else dict(parameters)
 
 
+def _of_session(session: Session) -> dict[str, Any]:
+    """A recording of Hermes is its database."""
+    return {"stored": True} if session.format == "hermes" else {}
+
+
 KIND = PolicyKind(
     "hermes",
     "Hermes",
@@ -40,6 +46,7 @@ KIND = PolicyKind(
     lambda **values: Hermes(HermesSettings(**values)),
     SETTINGS,
     PROFILES,
+    of_session=_of_session,
     judged_by=RecordedRuns(
         "hermes-agent",
         "context_compressor",

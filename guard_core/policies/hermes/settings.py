@@ -44,6 +44,7 @@ class HermesSettings(msgspec.Struct, frozen=True):
     summary_frame: int
     call_frame: int
     result_frame: int
+    stored: bool
 
     @property
     def is_seed(self) -> bool:
@@ -299,6 +300,15 @@ SETTINGS = (
         "added to the estimate of each tool result in a request, beyond its text and without the tool's name",
         "recorded run of 0.19.0: 25 characters of an identifier",
         unit="characters",
+    ),
+    Setting(
+        "stored",
+        "Session stored",
+        SWITCH,
+        False,
+        "the session is kept in Hermes' database: each compaction then forgets those before it that had no effect",
+        "0.19.0, run: commit_memory_session of run_agent.py",
+        not_in=(SEED,),
     ),
 )
 PROFILES = (

@@ -288,6 +288,8 @@ def tolerated(threshold: int) -> int:
 def compacted(state: HermesMemory, settings: HermesSettings, estimate: int) -> HermesMemory:
     """The counters after a compaction that left a request of this estimate."""
     current = not settings.is_seed
+    if current and settings.stored:  # to the compressor a session ends, and another begins
+        state = msgspec.structs.replace(state, ineffective=0, real=0, fitted_estimate=0)
     return msgspec.structs.replace(
         state,
         tokens=-1 if current else 0,

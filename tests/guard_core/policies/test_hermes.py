@@ -13,7 +13,7 @@ import pytest
 from guard_core.estimation.usage import CountedRun, RequestCount, usage_for
 from guard_core.events import Event, MediaPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import get_policy, policy_kind
 from guard_core.policies.base import Check, Point
 from guard_core.policies.hermes import hermes_settings
 from guard_core.policies.hermes.cut import tail_cut
@@ -263,6 +263,18 @@ def test_two_compactions_without_effect_block_further_ones():
     at, trace = fired(one_turn(20), [9_000] * 10 + [160_000] * 10)
     assert at == [11, 12]
     assert trace.columns["ineffective"][-1] == 2
+
+
+def test_where_the_session_is_stored_each_compaction_forgets_that_those_before_it_had_no_effect():
+    at, trace = fired(one_turn(20), [9_000] * 10 + [160_000] * 10, stored=True)
+    assert at == list(range(11, 20))
+    assert trace.columns["ineffective"].max() == 1
+
+
+@pytest.mark.parametrize(("format_", "stored"), [("hermes", True), ("openai", None)])
+def test_a_recording_of_hermes_is_a_stored_session(format_, stored):
+    log = msgspec.structs.replace(one_turn(1), format=format_)
+    assert policy_kind("hermes").recorded(log).get("stored") is stored
 
 
 def recorded(at, *sizes):
