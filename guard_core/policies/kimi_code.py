@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import CALL, HAS_RESULT, MEDIA, MODEL, REASONING, RESULT, STARTS_TURN, TEXT, USER
+from guard_core.forms import CutToEnds
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.base import Point
 from guard_core.policies.kimi_cli import limit_words, lower_limit
@@ -26,16 +27,16 @@ from guard_core.policies.pieces.counters import UsageCounter
 from guard_core.policies.pieces.explaining import explain
 from guard_core.policies.pieces.message_columns import between
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
-from guard_core.policies.pieces.requests import newest_requests, oldest_requests, requests_tokens
+from guard_core.policies.pieces.requests import requests_before
 from guard_core.policies.pieces.shared_settings import summary_budget, trigger_reserve, trigger_share
 from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, Setting
 from guard_core.trace import Term, Trace
-from guard_core.views import Segment, Span, Synthetic, content_count
+from guard_core.views import Span, Synthetic, View, content_count
 
 # triggerRatio and reservedContextSize of compaction/strategy.ts, the latter in tokens
 SHARE_OF_WINDOW, RESERVED = 0.85, 50_000
 HEAD, TAIL = 2_000, 18_000  # tokens of the person's messages that stay where all of them are more than 20,000
-ELISION = 60  # bytes; ours: the mark between the two, whose wording is not known
+ELISION = 345  # characters of the note between the two, beside the number in it; 2.1.0
 FRAME = 2_953  # characters around a summary; runs of 2.1.0
 REFUSALS = 3  # attempts of a turn after refusals
 CHARS_PER_TOKEN = 4  # of ASCII; any other character is a token
@@ -198,12 +199,7 @@ class KimiCode(CountedPolicy):
             stop -= 1
         given = between(history.view, 0, content_count(history.view) - (history.stop - stop))
         asks = (Ask(given, self.settings.summary_budget),)
-        if requests_tokens(ledger, stop) <= head + tail:
-            requests: tuple[Segment, ...] = newest_requests(ledger, stop, head + tail)
-        else:
-            mark = Synthetic("elision", ELISION)
-            requests = (*oldest_requests(ledger, stop, head), mark, *newest_requests(ledger, stop, tail))
-        items = (*requests, SummaryMessage(asks, frame=FRAME), Span(stop, history.stop))
+        items = (*_requests(ledger, stop, head, tail), SummaryMessage(asks, frame=FRAME), Span(stop, history.stop))
         learned = self._learned(history) if history.point is Point.ON_OVERFLOW else history.state.learned
         return Plan(items, cut=(stop,) * 3, remembers={"learned": learned})
 
@@ -218,6 +214,57 @@ class KimiCode(CountedPolicy):
                 refused += -(-segment.bytes // CHARS_PER_TOKEN) + 1
         current = self.window_used(history.state, history.check.window)
         return learned_window(refused) if learned_window(refused) < current else history.state.learned
+
+
+def _requests(ledger: Ledger, stop: int, head: int, tail: int) -> View:
+    """The person's messages before an event; where they have more tokens than both budgets, the oldest and the newest
+    within one budget each, with a note between them. Of the newest that does not fit the end stays, of the oldest the
+    beginning, which may be of the same message (2.1.0, selectCompactionUserMessages)."""
+    events, sizes = requests_before(ledger, stop), ledger.prefix_by("kimi-code requests", _request_tokens)
+    total = sizes.item(stop)
+    if total <= head + tail:
+        return tuple(Span(event, event + 1) for event in events)
+    newest, left, cut = list[Span](), tail, 0
+    while left > 0:
+        event = events.pop()
+        tokens = sizes.item(event + 1) - sizes.item(event)
+        if tokens > left:
+            cut = _chars_of(ledger, event, left)
+            newest.append(Span(event, event + 1, CutToEnds(what="text", tail=cut).name))
+            events.append(event)  # its beginning
+            break
+        newest.append(Span(event, event + 1))
+        left -= tokens
+    oldest, left = list[Span](), head
+    for event in events:
+        tokens = sizes.item(event + 1) - sizes.item(event)
+        lost = _text_chars(ledger, event) - cut if cut and event == events[-1] else 0
+        if tokens > left or lost:
+            most = _chars_of(ledger, event, left)
+            kept = min(most, lost) if lost else most
+            oldest += [Span(event, event + 1, CutToEnds(what="text", head=kept).name)] if kept else []
+            break
+        oldest.append(Span(event, event + 1))
+        left -= tokens
+    note = Synthetic("elision", ELISION + len(str(total - head - tail)))
+    return (*oldest, note, *reversed(newest))
+
+
+def _request_tokens(ledger: Ledger) -> Ints:
+    """The estimate of each of the person's messages, 0 of all others."""
+    return np.where((ledger.events["flags"] & STARTS_TURN) > 0, text_tokens(ledger), 0)
+
+
+def _text_chars(ledger: Ledger, event: int, column: str = "chars") -> int:
+    rows = slice(*ledger.part_starts[event : event + 2].tolist())
+    return int(ledger.parts[column][rows][ledger.parts["kind"][rows] == TEXT].sum())
+
+
+def _chars_of(ledger: Ledger, event: int, tokens: int) -> int:
+    """How many characters of an event's text have so many tokens, where those outside ASCII lie evenly in it."""
+    chars, others = (_text_chars(ledger, event, name) for name in ("chars", "non_ascii"))
+    quarters = chars - others + others * CHARS_PER_TOKEN  # of a token, in all of them
+    return max(tokens, 0) * CHARS_PER_TOKEN * chars // max(quarters, 1)
 
 
 KIND = PolicyKind(

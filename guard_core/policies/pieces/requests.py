@@ -17,26 +17,10 @@ def newest_requests(ledger: Ledger, stop: int, budget: int) -> tuple[Span, ...]:
     return tuple(reversed(_within(ledger, requests_before(ledger, stop)[::-1], budget)))
 
 
-def oldest_requests(ledger: Ledger, stop: int, budget: int) -> tuple[Span, ...]:
-    """The oldest ones within `budget` tokens, the last of them cut likewise."""
-    return tuple(_within(ledger, requests_before(ledger, stop), budget))
-
-
 def requests_before(ledger: Ledger, stop: int) -> list[int]:
     """The events before `stop` that are messages of the person."""
     events: list[int] = ledger.turn_starts[: np.searchsorted(ledger.turn_starts, stop)].tolist()
     return events
-
-
-def requests_tokens(ledger: Ledger, stop: int) -> int:
-    """What all messages of the person before an event are estimated at together."""
-    return ledger.prefix_by("tokens of requests", _tokens_of_requests).item(stop)
-
-
-def _tokens_of_requests(ledger: Ledger) -> Ints:
-    tokens = np.zeros(ledger.event_count, dtype=np.int64)
-    tokens[ledger.turn_starts] = -(-_text_bytes(ledger)[ledger.turn_starts] // BYTES_PER_TOKEN)
-    return tokens
 
 
 def request_tokens(ledger: Ledger, event: int) -> int:

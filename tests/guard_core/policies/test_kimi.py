@@ -3,6 +3,7 @@
 import pytest
 
 from guard_core.estimation.usage import RatioUsage
+from guard_core.forms import CutToEnds
 from guard_core.policies import get_policy
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.trace import NOTHING_TO_COMPACT
@@ -104,8 +105,22 @@ def test_kimi_code_keeps_the_first_and_the_last_of_too_many_messages():
     log = work(215_000, before=tuple(user("x" * 40_000) for _ in range(3)))
     (record,) = run(get_policy("kimi-code"), log, window=262_144).compactions
     kinds = [item.form if isinstance(item, Span) else item.kind for item in record.after]
-    # 2,000 tokens of the first; "go" and the third whole, and what is left for the second.
-    assert kinds == ["cut:8000", "elision", "cut:31996", "", "summary"]
+    ends = 'ends:{{"{}":{},"what":"text"}}'
+    # 2,000 tokens of the first; "go" (2) and the third (10,001) whole, and the end of the second: 7,997 tokens.
+    assert kinds == [ends.format("head", 8_000), "elision", ends.format("tail", 31_988), "", "summary"]
+
+
+def test_kimi_code_keeps_both_ends_of_one_message_that_is_too_long():
+    log = work(215_000, before=(user("x" * 90_000), user("é" * 8)))
+    (record,) = run(get_policy("kimi-code"), log, window=262_144).compactions
+    head, note, tail = record.after[:3]
+    assert (head.start, head.form, tail.start, tail.form) == (
+        0,
+        CutToEnds(what="text", head=8_000).name,
+        0,
+        CutToEnds(what="text", tail=4 * (18_000 - 2 - 9)).name,
+    )
+    assert note.bytes == 345 + len("2512")
 
 
 @pytest.mark.parametrize(("prompt", "fires"), [(212_130, False), (212_131, True)])
