@@ -11,6 +11,7 @@ from guard_core.bounds import Count
 from guard_core.events import Event, Role
 
 CHANGED = "changed in the request"  # of one that only a request shows
+JOINT = "\n\n"
 JOINED = "joined with the messages before it"  # of a `Rewritten` that holds all of its event
 
 # `gc=False`: values hold no cycles, and a replay that compacts at every step makes hundreds of thousands of them.
@@ -32,7 +33,7 @@ class Inserted(msgspec.Struct, frozen=True, gc=False, tag="inserted"):
 
 class Rewritten(msgspec.Struct, frozen=True, omit_defaults=True, tag="rewritten"):
     """Log event `event` with its content changed: pruned, truncated, deduplicated, a placeholder. `joins` are earlier
-    events of which the message has all, too."""
+    events whose text the message has, too, perhaps shortened, with JOINT between them."""
 
     event: Count
     message: Event

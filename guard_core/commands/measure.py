@@ -12,10 +12,10 @@ from guard_core import cli
 from guard_core.errors import GuardError
 from guard_core.estimation.anchors import Anchors
 from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.baseline_notes import baseline_notes
 from guard_core.estimation.comparison import GIVENS, compare
 from guard_core.estimation.forecast import forecast
 from guard_core.estimation.measurement import Errors, interpolate
-from guard_core.estimation.usage import baseline_notes
 from guard_core.ledger import Ledger
 from guard_core.recordings import read
 from guard_core.sessions import Session

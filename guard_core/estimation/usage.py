@@ -15,28 +15,19 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from guard_core.costs import HAS_MEDIA, SAID
 from guard_core.estimation.anchors import Anchors
 from guard_core.estimation.attribution import Attribution, attribute
-from guard_core.estimation.baselines import (
-    count_changes,
-    model_changes,
-    returned_at,
-    silent_truncations,
-    unexplained_rises,
-)
-from guard_core.estimation.sharing import ASSUMED as ASSUMED_RATIO
-from guard_core.estimation.sharing import SESSION, USUAL
+from guard_core.estimation.baseline_notes import baseline_notes
+from guard_core.estimation.compaction_sizes import FEWER, CompactionSizes, fewer_bytes
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.trace import Head
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
-from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, event_count, followed
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, event_count, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
-MOST_NOTES = 5  # silent truncations that are named one by one
 
 
 class RequestCount(NamedTuple):
@@ -208,7 +199,8 @@ class AttributedUsage:
         sums = self._sums(view)
         at, tail = self.ledger.steps["at"].item(step), view[-1] if view else None
         kept_from = tail.start if isinstance(tail, Span) else at
-        if places := self._as_recorded(sums, at, kept_from, at):
+        is_formed = isinstance(tail, Span) and bool(tail.form)
+        if places := [] if is_formed else self._as_recorded(sums, at, kept_from, at):
             base, epoch = self.ledger.bases[places[-1]], places[-1]
             view = (*base.view, Span(base.at, at))
             sums = self._sums(view)
@@ -247,8 +239,8 @@ class AttributedUsage:
         as_it_is = sent & ~(is_span & (views.forms > 0)).any(axis=0)
         source = np.where(as_it_is, PROVIDER, self._source)
         counted = CountedRun(np.where(as_it_is, recorded, np.maximum(modelled, 0)), recorded > 0, source)
-        sizes = np.where(is_span, self._bytes[stops] - self._bytes[starts], 0) + views.by_message(_written_bytes)
-        alike = self._maybe_recorded(sizes.sum(axis=0) - self._bytes[at])
+        replaced = np.flatnonzero(written) if self._sizes.left else np.zeros(0, dtype=np.int64)
+        alike = replaced[self._sizes.alike(self._sizes.of_views(views.at(replaced)) - self._sizes.log[at[replaced]])]
         if len(alike):
             self._count_again(counted, steps, alike, views.at(alike).views())
         return counted
@@ -285,7 +277,7 @@ class AttributedUsage:
         source = np.full(len(steps), self._source, dtype=np.int64)
         counted = CountedRun(np.maximum(modelled, 0), recorded > 0, source)
         sizes = prefix_sums(np.array([self._sums((item,)).bytes for item in segments], dtype=np.int64))[filled]
-        alike = self._maybe_recorded(sums.bytes + sizes - self._bytes[np.minimum(kept_from, at)])
+        alike = self._sizes.alike(sums.bytes + sizes - self._sizes.log[np.minimum(kept_from, at)])
         grown = ((*segments[: int(filled[row])], Span(int(kept_from[row]), int(at[row]))) for row in alike.tolist())
         self._count_again(counted, steps, alike, [followed(head, len(head), rest) for rest in grown])
         return counted
@@ -293,7 +285,8 @@ class AttributedUsage:
     def staged(self, start: int, heads: Sequence[Head], places: Ints, heuristics: Ints) -> CountedRun | None:
         """As `staged_counts`, for requests that have all of the log, and differ from it by their forms alone."""
         saved, formed = np.zeros((2, len(heads)), dtype=np.int64)
-        self.ledger.look_up(_alone_in_forms(heads[-1].view), "fewer bytes", _fewer_bytes)
+        spans = (item for item in heads[-1].view if isinstance(item, Span) and item.form)
+        self.ledger.look_up((item for item in spans if item.stop - item.start == 1), FEWER, fewer_bytes)
         for place, (view, kept_from, form) in enumerate(heads):
             if form or self._plain.of(view) != ((Span(0, kept_from),) if kept_from else ()):
                 return None
@@ -309,6 +302,10 @@ class AttributedUsage:
         policy wrote."""
         repeats = self._writes or any(self.ledger.whole_resumes)
         return not repeats and all(each.has_inserted for each in self._beginnings[1:])
+
+    @cached_property
+    def _sizes(self) -> CompactionSizes:
+        return CompactionSizes(self.ledger)
 
     @cached_property
     def _plain(self) -> PlainViews:
@@ -327,7 +324,7 @@ class AttributedUsage:
         for segment in segments:
             if isinstance(segment, Span):
                 tokens += self._segment(segment, -1)
-                size += self._bytes.item(segment.stop) - self._bytes.item(segment.start)
+                size += self._sizes.of(segment)
                 events += segment.stop - segment.start
                 begins += segment.start == 0 < segment.stop
                 if segment.form:
@@ -341,15 +338,16 @@ class AttributedUsage:
                 inserted += 1
             else:
                 rewritten += 1
+                size += self._sizes.of(segment)
         return saved, tokens, begins, written, formed, inserted, rewritten, events + rewritten, size
 
     def _saved_by_each(self, spans: Sequence[Span]) -> list[int]:
-        self.ledger.look_up(spans, "fewer bytes", _fewer_bytes)
+        self.ledger.look_up(spans, FEWER, fewer_bytes)
         return [self._saved_by(span) for span in spans]
 
     def _saved_by(self, segment: Span) -> int:
         start, stop, form = segment.start, segment.stop, segment.form
-        alone = self.ledger.of_one(start, stop, form, "fewer bytes", _fewer_bytes)
+        alone = self.ledger.of_one(start, stop, form, FEWER, fewer_bytes)
         if alone is not None:
             return alone * self.attribution.tokens.item(start) // max(self.ledger.events["bytes"].item(start), 1)
         saved = self._saved(form)
@@ -472,58 +470,18 @@ class AttributedUsage:
         return sums.written > 0 and not self._writes
 
     def _as_recorded(self, sums: _SegmentSums, stop: int, kept_from: int, at: int) -> list[int]:
-        """The recorded compactions, in their order, behind which the recording sent the same requests as a replay.
-
-        `sums` are those of a view that ends with the events from `kept_from` to `stop` of the log; by step `at` events
-        are in it. The requests are the same where a replayed compaction left exactly as many bytes as the recorded one:
-        it kept the same messages, and its summary, which has the recorded size, stands for the recorded one.
-        """
-        if not self._left or not self._is_replaced(sums) or sums.formed or sums.inserted or sums.rewritten:
+        """The recorded compactions, in their order, behind which the recording sent the same requests as a replay: they
+        left as many bytes. `sums` are those of a view that ends with the events from `kept_from` to `stop` of the log;
+        by step `at` events are in it."""
+        if not self._sizes.left or not self._is_replaced(sums) or sums.inserted:
             return []
-        places = self._left.get(sums.bytes - self._bytes.item(stop), ())
+        places = self._sizes.left.get(sums.bytes - self._sizes.log.item(stop), ())
         return [place for place in places if kept_from <= self.ledger.bases[place].at <= at]
-
-    @cached_property
-    def _left(self) -> dict[int, list[int]]:
-        """Recorded compactions that wrote a message, by how many bytes more than the log the requests after them have,
-        without what was attached to messages of the log that were kept, or written between those that were joined."""
-        left: dict[int, list[int]] = {}
-        for place, base in enumerate(self.ledger.bases):
-            view: list[Segment] = []
-            stop = base.at
-            for item in reversed(base.view):
-                view += self._in_log(item, stop)
-                stop = item.start if isinstance(item, Span) else min(_events_in(item), default=stop)
-            if any(isinstance(item, Inserted) for item in view):
-                size = self.ledger.price(tuple(view), "bytes", epoch=place) - self._bytes.item(base.at)
-                left.setdefault(size, []).append(place)
-        return left
-
-    def _in_log(self, item: Segment, stop: int) -> View:
-        """A segment of a recorded base; of a message that holds more there than in the log, the messages of the log:
-        those that were joined, and the reminders right behind, before event `stop`, which were written into it."""
-        if not isinstance(item, Rewritten):
-            return (item,)
-        behind, size = item.event + 1, self.ledger.price((item,), "bytes")
-        said = np.flatnonzero(self.ledger.events["flags"][behind:stop] & SAID)
-        end = behind + int(said[0]) if len(said) else max(stop, behind)
-        joined = tuple(Span(event, event + 1) for event in item.joins)
-        views = [(*joined, Span(item.event, last)) for last in (end, behind)]
-        return next((view for view in views if size > self.ledger.price(view, "bytes")), (item,))
-
-    def _maybe_recorded(self, sizes: Ints) -> Ints:
-        """Which requests may be those after a recorded compaction, by how many bytes more than the log they have."""
-        return np.flatnonzero(np.isin(sizes, list(self._left)))
 
     def _count_again(self, counted: CountedRun, steps: Ints, rows: Ints, views: Sequence[View]) -> None:
         """Put in the counts of some requests one by one."""
         for row, view in zip(rows.tolist(), views, strict=True):
             counted.tokens[row], counted.reported[row], counted.source[row] = self.one(int(steps[row]), view, 0)
-
-    @cached_property
-    def _bytes(self) -> Ints:
-        """Prefix sums over the bytes of the log's events."""
-        return self.ledger.prefix("bytes")
 
     @cached_property
     def _writes(self) -> bool:
@@ -610,8 +568,7 @@ class AttributedUsage:
 class _SegmentSums(NamedTuple):
     """Sums over a view: tokens that its forms save, tokens of its segments that depend on no epoch, and how many
     segments begin the log, were written by a policy, have a form, are inserted or rewritten messages of a recording;
-    how many messages of the log all of them have; and the bytes of its events as they are in the log and of what a
-    policy wrote."""
+    how many messages of the log all of them have; and their bytes without inserted messages."""
 
     saved: int
     tokens: int
@@ -639,76 +596,6 @@ class _EpochBeginning(NamedTuple):
         *head, tail = normal((*base, Span(at, at + 1)))
         assert isinstance(tail, Span)
         return cls(at, normal(base), tuple(head), tail.start, any(isinstance(item, Inserted) for item in base))
-
-
-def baseline_notes(ledger: Ledger, attribution: Attribution) -> tuple[str, ...]:
-    """Where recorded counts begin a new baseline, and why, in words."""
-    notes = []
-    if attribution.prologue:
-        source = (
-            "usual for this agent" if attribution.overhead_source == USUAL else "as the prompts after compactions allow"
-        )
-        notes.append(
-            f"of the first prompt, {attribution.overhead:,} tokens are counted as system prompt and tools "
-            f"({source}) and {attribution.prologue:,} as messages from before this file begins, "
-            "which are assumed to leave the requests with the first message of this file that does"
-        )
-    for cut in silent_truncations(ledger)[:MOST_NOTES]:
-        back = returned_at(ledger, cut)
-        what = f"the count returned by itself at step {back + 1:,}" if back >= 0 else "content was cut away silently"
-        notes.append(
-            f"the recorded prompt fell from {cut.before:,} to {cut.after:,} tokens while the log grew (step "
-            f"{cut.step + 1:,}): {what}, and a new baseline begins"
-        )
-    notes += [
-        f"the provider counts the same content at {change.factor:.2f} times the tokens from step {change.step + 1:,} "
-        f"on (the prompt went from {change.before:,} to {change.after:,}): a new baseline begins"
-        for change in count_changes(ledger)[:MOST_NOTES]
-    ]
-    notes += [
-        f"the recorded prompt rose from {rise.before:,} to {rise.after:,} tokens at step {rise.step + 1:,}, by more "
-        "than the messages in between explain: content that is not in this file; a new baseline begins"
-        for rise in unexplained_rises(ledger)[:MOST_NOTES]
-    ]
-    dropped = np.flatnonzero(attribution.dropped)
-    if len(dropped):
-        notes.append(
-            f"reasoning is sent until the user writes again: {len(dropped):,} prompts lack that of the turn "
-            f"before, the first at step {int(dropped[0]) + 1:,}; {int(attribution.dropped.sum()):,} tokens in all, by "
-            "the recorded outputs"
-        )
-    changed = model_changes(ledger)
-    if changed:
-        notes.append(f"another model counts from step {changed[0] + 1:,} on: a new baseline begins at each change")
-    # How many messages that were sent hold content whose tokens neither the file nor its recorded prompts give?
-    events, sent = ledger.events, int(ledger.steps["at"].max(initial=0))
-    hidden = ((events["flags"] & HAS_MEDIA) > 0) | (events["opaque_bytes"] > 0)
-    if unmeasured := int(np.count_nonzero((hidden & np.isin(attribution.source, (ASSUMED_RATIO, SESSION)))[:sent])):
-        notes.append(
-            f"no recorded prompt measures the pictures or encrypted reasoning in {unmeasured:,} "
-            f"message{'' if unmeasured == 1 else 's'}: {attribution.ratios['media']:,.0f} tokens per picture and the "
-            "usual size of reasoning are assumed, and no forecast error shows how far off that is"
-        )
-    return tuple(notes)
-
-
-def _alone_in_forms(view: View) -> Iterator[Span]:
-    """The events of a view that are alone in a form."""
-    return (item for item in view if isinstance(item, Span) and item.form and item.stop - item.start == 1)
-
-
-def _events_in(item: Segment) -> tuple[int, ...]:
-    """The messages of the log that a changed one holds."""
-    return (*item.joins, item.event) if isinstance(item, Rewritten) else ()
-
-
-def _written_bytes(message: Synthetic) -> int:
-    return message.bytes
-
-
-def _fewer_bytes(ledger: Ledger, form: str) -> Ints:
-    """How many bytes fewer each event of a ledger has in a form."""
-    return np.asarray(ledger.events["bytes"] - ledger.in_form("bytes", form))
 
 
 def normal(view: View) -> View:

@@ -4,9 +4,9 @@ import pytest
 
 from guard_core.checker import check
 from guard_core.estimation.attribution import attribute
+from guard_core.estimation.baseline_notes import baseline_notes
 from guard_core.estimation.baselines import count_changes, returned_at, silent_truncations, unexplained_rises
 from guard_core.estimation.forecast import known_at
-from guard_core.estimation.usage import baseline_notes
 from guard_core.events import Event, MediaPart, ReasoningPart, Role
 from guard_core.findings import Facts, recorded_findings
 from guard_core.ledger import Ledger

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from guard_core.events import Event, Role, TextPart
 from guard_core.recordings.formats.kimi_code.messages import ROLE_TOKENS, estimated
-from guard_core.views import JOINED, Inserted, Rewritten, Segment, Span, View
+from guard_core.views import JOINED, JOINT, Inserted, Rewritten, Segment, Span, View
 
 KEPT_TOKENS = 20_000  # of the user's messages; COMPACT_USER_MESSAGE_MAX_TOKENS
 HEAD_TOKENS = 2_000  # of these for the oldest; COMPACT_USER_MESSAGE_HEAD_TOKENS
@@ -131,11 +131,9 @@ def _joined(run: Sequence[ContextMessage]) -> Rewritten:
     others = [part for event in events for part in event.parts if not isinstance(part, TextPart)]
     last = run[-1]
     assert last.place is not None, "only the log's own messages are the user's"
-    event = Event(Role.USER, (TextPart("\n\n".join(texts)), *others))
-    places = [message.place for message in run if message.place is not None]
-    if any(message.changed for message in run):
-        return Rewritten(last.place, event, SHORTENED if last.changed else JOINED)
-    return Rewritten(last.place, event, JOINED, joins=tuple(places[:-1]))
+    event = Event(Role.USER, (TextPart(JOINT.join(texts)), *others))
+    joins = tuple(message.place for message in run[:-1] if message.place is not None)
+    return Rewritten(last.place, event, SHORTENED if last.changed else JOINED, joins)
 
 
 def _text(event: Event) -> str:
