@@ -3,9 +3,10 @@
 Source of the rules: version 0.61.0, run against a scripted provider, and the specification of policies, section 7. It
 looks before it sends, when neither the user's message nor the results of the last calls are in its history. Sizes are
 those of the messages as JSON, whose frames are taken as fixed. What opens the chat (`<session_context>`) stays before
-the summary; messages of the user's role in a row are one message. What 0.61 does besides is of the source (revision
-5411f113), not measured: old results are masked before a call, at a compaction the larger ones are cut to their ends,
-and one whose history has more tokens than the last prompt is taken back, after which only the cutting is tried.
+the summary; messages of the user's role in a row are one message. Before a call old results are masked, one by one,
+also of calls in parallel. What 0.61 does besides is of the source (revision 5411f113), not measured: at a compaction
+the larger results are cut to their ends, and one whose history has more tokens than the last prompt is taken back,
+after which only the cutting is tried.
 
 Not modelled: the second call that checks the summary, and that a masked result of a shell command keeps its exit code
 and its error. What is written around a cut or masked result is a text of ours, of about the original's length.
@@ -22,8 +23,9 @@ import numpy as np
 
 from guard_core.costs import CALL, MEDIA, RESULT, SAID, TEXT, tool_key
 from guard_core.forms import CutToEnds
+from guard_core.forms.base import PartColumns
 from guard_core.forms.edits import place_in_event, tools_of
-from guard_core.ledger import Ints, Ledger
+from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
 from guard_core.policies.pieces.counters import UsageCounter
@@ -33,7 +35,7 @@ from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, Summ
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
 from guard_core.trace import INFLATED, NOTHING_TO_COMPACT
-from guard_core.views import Span, Synthetic, View
+from guard_core.views import Segment, Span, Synthetic, View
 
 CURRENT, EARLIER = "0.5", "0.7"  # profiles: the share of the limit, by which versions differ
 KEPT_SHARE = 0.3  # of the history's characters
@@ -47,6 +49,8 @@ PART = {
 }
 ID = 30  # characters of the id of a call; runs of 0.61.0
 PICTURE_TOKENS, OTHER_CHARS_UNITS = 3_000, 6  # a character outside ASCII is 1.5 tokens, six quarters (section 7)
+LONG_TEXT = 100_000  # characters of which more are a quarter of a token each (tokenCalculation.ts of 0.61.0)
+RESPONSE = len('{"output":}')  # characters of JSON around the text of a result
 RESULT_BUDGET = 50_000  # tokens of results that a compaction leaves whole, newest first (section 7)
 CUT_CHARS, HEAD_SHARE = 40_000, 0.2  # characters that an older result is cut to, and the share of its head (section 7)
 SUMMARY_ROOM = 20_000  # tokens of the window; the summariser is given whole results where so many are left (5411f113)
@@ -82,10 +86,11 @@ class GeminiCliSettings(msgspec.Struct, frozen=True):
 
 
 class GeminiCliMemory(CountedMemory, frozen=True):
-    """`inflated`: a compaction was taken back. `masked`: events of the log whose results are masked or were removed."""
+    """`inflated`: a compaction was taken back. `masked_parts`: of the first so many parts of the log the results are
+    masked or were removed."""
 
     inflated: bool = False
-    masked: int = 0
+    masked_parts: int = 0
 
 
 class GeminiCli(CountedPolicy):
@@ -115,10 +120,11 @@ class GeminiCli(CountedPolicy):
         was taken back, the history with its old results cut."""
         view = self._with_cut_results(history)
         messages = list_messages(history.ledger, view)
-        masked = history.state.masked
+        masked = history.state.masked_parts
         if history.state.inflated:
             fewer = TOKENS.view(history.ledger, view) < history.state.tokens
-            return Plan(view, remembers={"masked": masked}) if fewer and view != history.view else NOTHING_TO_COMPACT
+            is_cut = fewer and view != history.view
+            return Plan(view, remembers={"masked_parts": masked}) if is_cut else NOTHING_TO_COMPACT
         cut = split_point(messages, 1 - self.settings.preserve)
         if not cut:
             return NOTHING_TO_COMPACT
@@ -129,9 +135,10 @@ class GeminiCli(CountedPolicy):
         answer = Synthetic("acknowledgement", ACKNOWLEDGEMENT)
         kept = messages.between(cut, len(messages))
         at = messages.event_at(cut, history.stop)
+        removed = int(_parts_before(history.ledger, np.array(at)))
         opens = messages.event[0] == 0 and messages.is_said[0] and not messages.flags[0] & SAID
         context = messages.between(0, 1) if opens else ()
-        return Plan((*context, summary, answer, *kept), cut=(at,) * 3, remembers={"masked": max(masked, at)})
+        return Plan((*context, summary, answer, *kept), cut=(at,) * 3, remembers={"masked_parts": max(masked, removed)})
 
     def _with_cut_results(self, history: CompactableHistory) -> View:
         """The history with results cut to their ends, but for the newest within the budget."""
@@ -163,36 +170,54 @@ class GeminiCli(CountedPolicy):
         if not self.settings.masking:
             return super().clears(ledger, rows, stop, state, window)
         prefix, end = _maskable_prefix(ledger), _masked_end(ledger, stop)
-        return np.asarray(prefix[end] - prefix[np.minimum(state.masked, end)] >= MASK_LEAST)
+        return np.asarray(prefix[end] - prefix[np.minimum(state.masked_parts, end)] >= MASK_LEAST)
 
     def clear(self, history: CompactableHistory) -> Plan:
         """The results before the newest ones, each as its first and last characters."""
-        ledger, view = history.ledger, history.view
-        stop, start = int(_masked_end(ledger, np.array([history.stop]))[0]), history.state.masked
-        exempt = ledger.parts["event"][(ledger.parts["kind"] == RESULT) & _is_exempt(ledger)]
-        for event in (*np.unique(exempt[(exempt >= start) & (exempt < stop)]).tolist(), stop):
-            view = events_in_form(ledger, view, start, event, MASKED.name)
-            start = event + 1
-        return Plan(view, remembers={"masked": stop})
+        ledger, parts, start = history.ledger, history.ledger.parts, history.state.masked_parts
+        stop = int(_masked_end(ledger, np.array([history.stop]))[0])
+        events, results = parts["event"], parts["kind"] == RESULT
+        begin = events.item(start)
+        split = events.item(stop) if stop < len(events) else ledger.event_count  # its parts from `stop` on stay
+        view = history.view
+        if _parts_before(ledger, np.array(begin)) < start:  # some of its results are masked already
+            view = tuple(_as_it_is(item, begin) for item in view)
+        is_kept = (results & _is_exempt(ledger))[start:stop]
+        for event in (*np.unique(events[start:stop][is_kept]).tolist(), split):
+            view = events_in_form(ledger, view, begin, min(event, split), MASKED.name)
+            begin = event + 1
+        which = place_in_event(parts, RESULT)[:stop][(results & ~_is_exempt(ledger) & (events == split))[:stop]]
+        if len(which):
+            form = msgspec.structs.replace(MASKED, which=tuple(which.tolist()))
+            view = events_in_form(ledger, view, split, split + 1, form.name)
+        return Plan(view, remembers={"masked_parts": stop})
 
 
 def _masked_end(ledger: Ledger, stop: Ints) -> Ints:
-    """Where the log has so many events, those before which results may be masked: all but the newest message, back to
-    the result with which they are more than is protected."""
+    """Where the log has so many events, the parts before which results may be masked: all but those of the newest
+    message, back to the result with which they are more than is protected."""
     prefix = _maskable_prefix(ledger)
-    last = prefix[np.maximum(stop - 1, 0)]
+    last = prefix[_parts_before(ledger, np.maximum(stop - 1, 0))]
     return np.asarray(np.searchsorted(prefix, last - MASK_PROTECTED, side="left"))
 
 
+def _as_it_is(item: Segment, event: int) -> Segment:
+    """A segment of a view, without its form where it is this event alone."""
+    return Span(event, event + 1) if isinstance(item, Span) and (item.start, item.stop) == (event, event + 1) else item
+
+
+def _parts_before(ledger: Ledger, events: Ints) -> Ints:
+    """How many parts of the log are before some events."""
+    return np.asarray(np.searchsorted(ledger.parts["event"], events, side="left"))
+
+
 def _maskable_prefix(ledger: Ledger) -> Ints:
-    """Prefix sums of the tokens of results that may be masked."""
-
-    def column(ledger: Ledger) -> Ints:
-        parts = ledger.parts
-        own = (parts["kind"] == RESULT) & ~_is_exempt(ledger)
-        return ledger.by_event(np.where(own, _part_tokens(ledger), 0))
-
-    return ledger.prefix_by("gemini maskable", column)
+    """Prefix sums over the parts of the log: tokens of results that may be masked."""
+    if "gemini maskable" not in ledger.derived:
+        own = (ledger.parts["kind"] == RESULT) & ~_is_exempt(ledger)
+        ledger.derived["gemini maskable"] = prefix_sums(np.where(own, _part_tokens(ledger), 0))
+    prefix: Ints = ledger.derived["gemini maskable"]
+    return prefix
 
 
 def _is_exempt(ledger: Ledger) -> Bools:
@@ -215,7 +240,7 @@ def _results(ledger: Ledger) -> _Results:
     if "gemini results" not in ledger.derived:
         parts = ledger.parts
         rows = np.flatnonzero(parts["kind"] == RESULT)
-        columns = (parts["event"], place_in_event(parts, RESULT), parts["chars"], _part_tokens(ledger))
+        columns = (parts["event"], place_in_event(parts, RESULT), parts["chars"], _text_tokens(parts))
         ledger.derived["gemini results"] = _Results(*(column[rows] for column in columns))
     known: _Results = ledger.derived["gemini results"]
     return known
@@ -228,16 +253,29 @@ def _held_results(results: _Results, view: View) -> list[int]:
     return sorted({place for first, stop in edges for place in range(first, stop)})
 
 
+def _response_chars(ledger: Ledger, parts: PartColumns) -> Ints:
+    """Characters of what a tool answered as JSON, for each part that is a result: its text in chats of Gemini CLI."""
+    return parts["chars"] if ledger.agent == "gemini-cli" else parts["json_chars"] + RESPONSE
+
+
+def _text_tokens(parts: PartColumns) -> Ints:
+    """Gemini CLI's estimate of the text of each part: a quarter of its ASCII characters, 1.5 of each other one."""
+    others = np.where(parts["chars"] > LONG_TEXT, 0, parts["non_ascii"])
+    return np.asarray((parts["chars"] + others * (OTHER_CHARS_UNITS - 1)) // 4)
+
+
 def _part_tokens(ledger: Ledger, form: str = "") -> Ints:
-    """Gemini CLI's estimate of each part: a quarter of its ASCII characters, 1.5 of each other one."""
+    """Gemini CLI's estimate of each part: of a text as above, of a call or a result a quarter of its JSON."""
     parts = ledger.parts_in(form)
-    units = parts["chars"] + parts["non_ascii"] * (OTHER_CHARS_UNITS - 1)
-    return np.asarray(np.where(parts["kind"] == MEDIA, PICTURE_TOKENS, units // 4))
+    kind, names = parts["kind"], parts["name_chars"]
+    tokens = np.where(kind == MEDIA, PICTURE_TOKENS, _text_tokens(parts))
+    tokens = np.where(kind == RESULT, (names + _response_chars(ledger, parts)) // 4, tokens)
+    return np.asarray(np.where(kind == CALL, (parts["chars"] + PART[CALL] - len(",") + names + ID) // 4, tokens))
 
 
 TOKENS = TokenEstimate(
     "gemini tokens",
-    "a quarter of ASCII characters, 1.5 of each other one",
+    "a quarter of ASCII characters, 1.5 of each other one; of calls and results a quarter of their JSON",
     lambda ledger, form: ledger.by_event(_part_tokens(ledger, form)),
     lambda size: size // 4,
 )
@@ -281,7 +319,8 @@ def char_prefix(ledger: Ledger, form: str) -> Ints:
         kind, named = parts["kind"], parts["name_chars"] + ID
         sizes = parts["json_chars"] + PART[TEXT]
         sizes = np.where(kind == CALL, parts["chars"] + PART[CALL] + named, sizes)
-        sizes = np.where(kind == RESULT, parts["json_chars"] + PART[RESULT] + named, sizes)
+        response = _response_chars(ledger, parts) - RESPONSE
+        sizes = np.where(kind == RESULT, response + PART[RESULT] + named, sizes)
         return ledger.by_event(sizes) + MESSAGE
 
     return ledger.prefix_by(f"gemini characters {form}", column)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from guard_core.estimation.usage import usage_for
-from guard_core.events import ToolResultPart
+from guard_core.events import Event, Role, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.gemini_cli import split_point
@@ -127,6 +127,31 @@ def test_results_before_the_newest_fifty_thousand_tokens_are_masked_where_they_h
 def test_a_result_that_crosses_the_fifty_thousand_tokens_is_masked_too():
     log = turns(200_400, 40, 40)
     assert sent_results(log, played(log), 5)[0] < 1_000
+
+
+def test_of_results_of_calls_in_parallel_those_before_the_newest_tokens_are_masked():
+    """0.61.0, run: it goes back result by result. Of the first two the second one follows when it is old enough."""
+
+    def answered(*sizes):
+        results = [tool_result("y" * size, "read", f"c{size}").parts[0] for size in sizes]
+        calls = [tool_call("read", f"c{size}").parts[0] for size in sizes]
+        return [Event(Role.MODEL, tuple(calls)), Event(Role.USER, tuple(results))]
+
+    events = [user("q"), *answered(130_000, 90_000), *answered(100_400), *answered(40), *answered(60_400)]
+    events += [*answered(60_000), *answered(41), model("done")]
+    log = session(*events, calls=tuple(ModelCall(at, at, 100) for at in range(1, len(events), 2)))
+    trace = played(log)
+    assert [record.step for record in trace.compactions] == [2, 6]
+    assert [size < 1_000 for size in sent_results(log, trace, 5)] == [True, False, False, True, False, False]
+    assert [size < 1_000 for size in sent_results(log, trace, 6)] == [True, True, True, True, False, False, True]
+
+
+@pytest.mark.parametrize(("text", "masked"), [("y" * 119_000, False), ("y" * 117_000 + "\n" * 1_500, True)])
+def test_a_masked_result_counts_as_json(text, masked):
+    log = turns(0, 199_000, 40, 40)
+    result = tool_result(text, "read", "c0")
+    log = msgspec.structs.replace(log, events=(*log.events[:2], result, *log.events[3:]))
+    assert bool(played(log).compactions) is masked
 
 
 def test_a_compaction_cuts_the_results_before_the_newest_fifty_thousand_tokens_to_their_ends():
