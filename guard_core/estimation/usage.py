@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.estimation.agents_view import ComparedCounts, ExceededWindow
 from guard_core.estimation.anchors import Anchors
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.baseline_notes import baseline_notes
@@ -62,35 +63,6 @@ class Usage(Protocol):
         """What a reader of the counts must know; `compacted`: of a replay that made compactions of its own, which left
         something else than the recorded ones did."""
         ...
-
-
-class ExceededWindow(NamedTuple):
-    """A window in tokens, and the largest request of a recording that was answered although it is larger."""
-
-    window: int
-    answered: int
-
-
-class ComparedCounts(NamedTuple):
-    """What the agent that wrote a recording compared with its threshold before each call: what it wrote down at its
-    compactions, else what its own rule computes. `tokens` has an entry a step, below 0 where that is not known; they
-    are counts of a policy in one of its profiles, "" for a policy without any."""
-
-    policy: str
-    profile: str
-    tokens: Ints
-
-
-def compared_counts(usage: Usage, policy: str, profile: str) -> Ints | None:
-    """What the agent of a recording compared, in tokens per step, where that is the count of a policy in a profile."""
-    compared: ComparedCounts | None = getattr(usage, "compared", None)
-    return compared.tokens if compared is not None and compared[:2] == (policy, profile) else None
-
-
-def largest_answered(usage: Usage, window: int) -> int:
-    """The largest request in tokens that the provider answers in a window: larger ones are refused."""
-    exceeded: ExceededWindow | None = getattr(usage, "exceeded", None)
-    return exceeded.answered if exceeded is not None and exceeded.window == window else window
 
 
 def counts_of(usage: Usage, steps: Ints, views: ViewColumns, heuristics: Ints) -> CountedRun:

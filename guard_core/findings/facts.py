@@ -18,6 +18,7 @@ from guard_core.columns import narrowed
 from guard_core.compaction_bases import CompactionBase
 from guard_core.costs import SYSTEM
 from guard_core.counts import CompactionCounts, CountedCompaction, RequestTokens, counted_compactions, requests_of
+from guard_core.estimation.agents_view import ComparedCounts, ExceededWindow
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.baselines import (
     ShrunkRequest,
@@ -26,7 +27,7 @@ from guard_core.estimation.baselines import (
     returned_at,
     silent_truncations,
 )
-from guard_core.estimation.usage import PROVIDER, ComparedCounts, ExceededWindow, Usage, counts_of, usage_for
+from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.findings.tasks import task_column

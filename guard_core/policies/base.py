@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.errors import GuardError
+from guard_core.estimation.agents_view import largest_answered
 from guard_core.estimation.estimators import Estimator
-from guard_core.estimation.usage import CountedRun, Usage, largest_answered
+from guard_core.estimation.usage import CountedRun, Usage
 from guard_core.ledger import Ledger
 from guard_core.sessions import Session
 from guard_core.summaries.base import Summarizer, Todo

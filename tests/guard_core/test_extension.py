@@ -5,8 +5,9 @@ import dataclasses
 import msgspec
 import pytest
 
+from guard_core.estimation.agents_view import ExceededWindow
 from guard_core.estimation.attribution import attribute
-from guard_core.estimation.usage import AttributedUsage, ExceededWindow, usage_for
+from guard_core.estimation.usage import AttributedUsage, usage_for
 from guard_core.extension import basis, extended
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy

@@ -37,13 +37,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from guard_core.estimation.agents_view import compared_counts
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import Usage, compared_counts, normal
+from guard_core.estimation.usage import Usage, normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import (
     ProviderCounts,
     UsageCounter,
+    as_compared,
     counts_before_turns,
     counts_in,
     largest_of,
@@ -555,22 +557,8 @@ class CountedPolicy(ABC):
     def _as_compared(
         self, numbers: dict[str, Ints], ledger: Ledger, usage: Usage | None, rows: Ints, counts: ProviderCounts
     ) -> dict[str, Ints]:
-        """These columns with what the agent of the recording compared before some steps, where that is this policy's
-        count: it compares the same again where the last request was the recorded one. Its estimate of what was added
-        has then what the file lacks, too."""
-        profile = getattr(self.settings, "profile", "")
-        compared = None if usage is None else compared_counts(usage, self.name, profile)
-        if compared is None:
-            return numbers
-        tokens, as_of = (column[rows] for column in counts_in(ledger))
-        count, rest = compared[rows], compared[rows] - numbers["last_prompt"]
-        same = (as_of >= 0) & (counts.as_of == as_of) & (counts.tokens == tokens) & (count >= 0) & (rest >= 0)
-        output = np.where(same, np.minimum(numbers["last_output"], rest), numbers["last_output"])
-        return numbers | {
-            "last_output": output,
-            "pending": np.where(same, rest - output, numbers["pending"]),
-            "decision_tokens": np.where(same, count, numbers["decision_tokens"]),
-        }
+        compared = compared_counts(usage, self.name, getattr(self.settings, "profile", ""))
+        return numbers if compared is None else as_compared(numbers, ledger, compared, rows, counts)
 
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:
         """What is compared at requests that begin with a head where there is no count; NONE: nothing."""

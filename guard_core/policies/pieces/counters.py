@@ -161,6 +161,23 @@ def counts_in(ledger: Ledger) -> tuple[Ints, Ints]:
     return known
 
 
+def as_compared(
+    numbers: dict[str, Ints], ledger: Ledger, compared: Ints, rows: Ints, counts: ProviderCounts
+) -> dict[str, Ints]:
+    """The columns of the decision at some steps with what the agent of the recording compared there (per step of the
+    ledger): it compares the same again where the last request was the recorded one. Its estimate of what was added has
+    then what the file lacks, too."""
+    tokens, as_of = (column[rows] for column in counts_in(ledger))
+    count, rest = compared[rows], compared[rows] - numbers["last_prompt"]
+    same = (as_of >= 0) & (counts.as_of == as_of) & (counts.tokens == tokens) & (count >= 0) & (rest >= 0)
+    output = np.where(same, np.minimum(numbers["last_output"], rest), numbers["last_output"])
+    return numbers | {
+        "last_output": output,
+        "pending": np.where(same, rest - output, numbers["pending"]),
+        "decision_tokens": np.where(same, count, numbers["decision_tokens"]),
+    }
+
+
 def counts_before_turns(
     last: ProviderCounts, begins: Bools, before: ProviderCounts
 ) -> tuple[ProviderCounts, ProviderCounts]:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from guard_core.errors import SummaryFailed
+from guard_core.estimation.agents_view import largest_answered
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import largest_answered
 from guard_core.events import Role
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Point

@@ -43,6 +43,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         **dict.fromkeys(("anthropic-messages", "capture", "openai-chat"), "answers that a log keeps line by line"),
         "cline": "models of calls that only the screen's file names",
         "codex": "results as they were sent where they were cut",
+        "gemini-cli": "tool calls of the answers that made them, in chats of the ACP mode",
         "kimi-code": "messages that its compactions joined",
         "opencode": "prompts among what its compactions kept",
     },

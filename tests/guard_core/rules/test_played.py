@@ -5,7 +5,7 @@ import dataclasses
 import msgspec
 import pytest
 
-from guard_core.estimation.usage import compared_counts
+from guard_core.estimation.agents_view import compared_counts
 from guard_core.findings import Facts
 from guard_core.policies import POLICIES, policy_kind
 from guard_core.replay import replay

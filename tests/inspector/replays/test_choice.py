@@ -153,6 +153,8 @@ def another(setting, profile):
     default = setting.default_in(profile)
     if isinstance(default, bool):
         return "no" if default else "yes"
+    if setting.choices:
+        return next(value for value in setting.choices if value != default)
     return "0.5" if setting.kind == "share" else "5%" if default == "auto" else str(int(default) + 5)
 
 

@@ -170,14 +170,15 @@ def test_an_address_to_which_this_machine_has_no_way_gives_way_to_the_next_one(m
 
 def test_an_address_that_breaks_off_before_the_connection_is_safe_gives_way_to_the_next_one(monkeypatch, settings):
     settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
-    with socket.create_server(("127.0.0.1", 0)) as first, ThreadPoolExecutor(1) as threads:
+    with socket.create_server(("127.0.0.1", 0)) as first, ThreadPoolExecutor(2) as threads:
         port = first.getsockname()[1]
         with socket.create_server(("127.0.0.2", port)) as second:
+            second.settimeout(LONG)
             leads(monkeypatch, ["127.0.0.1", "127.0.0.2"])
-            threads.submit(reset_one, first)
-            post(f"https://{HOST}:{port}/", {}, b"{}", SHORT)
-            second.setblocking(False)
-            second.accept()[0].close()
+            both = [threads.submit(reset_one, listening) for listening in (first, second)]
+            post(f"https://{HOST}:{port}/", {}, b"{}", LONG)
+            for asked in both:
+                asked.result()
 
 
 def reset_one(listening: socket.socket) -> None:
