@@ -106,11 +106,3 @@ def test_a_policy_sees_what_is_in_the_log_where_it_looks(points, stops):
         stop if sees else None for stop, sees in zip(looks.stop.tolist(), looks.looks.tolist(), strict=True)
     ] == stops
     assert {POINTS[point] for point in looks.point.tolist() if point >= 0} <= {*points}
-
-
-def test_all_requests_before_an_event_are_estimated_at_what_each_of_them_is():
-    log = session(user("go"), model("yes"), user("é" * 9), user("more words"), *[user("x" * size) for size in range(9)])
-    ledger = Ledger.of(log)
-    for stop in range(ledger.event_count + 1):
-        each = [requests.request_tokens(ledger, event) for event in requests.requests_before(ledger, stop)]
-        assert requests.requests_tokens(ledger, stop) == sum(each)
