@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from guard_core.forms.edits import Replaced
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Point
-from guard_core.policies.pieces import requests
 from guard_core.policies.pieces.cuts import crossing, last_legal, last_messages, next_legal
 from guard_core.policies.pieces.estimates import HEURISTIC
 from guard_core.policies.pieces.groups import groups_of
