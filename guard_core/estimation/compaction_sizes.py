@@ -11,7 +11,7 @@ import numpy as np
 from guard_core.costs import SAID
 from guard_core.ledger import Ints, Ledger
 from guard_core.view_columns import ViewColumns
-from guard_core.views import JOINT, Inserted, Rewritten, Segment, Span, Synthetic
+from guard_core.views import JOINT, Inserted, Rewritten, Segment, Span, Synthetic, View
 
 FEWER = "fewer bytes"  # what a ledger finds `fewer_bytes` again by
 
@@ -93,6 +93,15 @@ class CompactionSizes:
     def _fewer_in(self, form: str) -> Ints:
         """Prefix sums of the same over the log."""
         return self.log - self.ledger.prefix("bytes", form)
+
+
+def whole_from(view: View, stop: int) -> int:
+    """The event from which on a view has all of the log up to `stop` as it is."""
+    for item in reversed(view):
+        if not isinstance(item, Span) or item.form or item.stop != stop:
+            break
+        stop = item.start
+    return stop
 
 
 def _bytes_of(message: Synthetic) -> int:

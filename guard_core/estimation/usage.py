@@ -19,7 +19,7 @@ from guard_core.estimation.agents_view import ComparedCounts, ExceededWindow
 from guard_core.estimation.anchors import Anchors
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.baseline_notes import baseline_notes
-from guard_core.estimation.compaction_sizes import FEWER, CompactionSizes, fewer_bytes
+from guard_core.estimation.compaction_sizes import FEWER, CompactionSizes, fewer_bytes, whole_from
 from guard_core.forms import get_form
 from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.trace import Head
@@ -169,10 +169,8 @@ class AttributedUsage:
     def one(self, step: int, view: View, heuristic: int, epoch: int = -1) -> RequestCount:
         recorded: int = self.ledger.steps["prompt_tokens"].item(step)
         sums = self._sums(view)
-        at, tail = self.ledger.steps["at"].item(step), view[-1] if view else None
-        kept_from = tail.start if isinstance(tail, Span) else at
-        is_formed = isinstance(tail, Span) and bool(tail.form)
-        if places := [] if is_formed else self._as_recorded(sums, at, kept_from, at):
+        at, is_formed = self.ledger.steps["at"].item(step), bool(view) and bool(getattr(view[-1], "form", ""))
+        if places := [] if is_formed else self._as_recorded(view, sums, at, at):
             base, epoch = self.ledger.bases[places[-1]], places[-1]
             view = (*base.view, Span(base.at, at))
             sums = self._sums(view)
@@ -338,7 +336,7 @@ class AttributedUsage:
         epoch = int(self.ledger.steps["epoch"][start]) if sums.inserted else -1
         if start == stop or not self._is_replaced(sums):
             return self._run_recorded(start, stop, head, kept_from, epoch)
-        places = self._as_recorded(sums, kept_from, kept_from, at.item(stop - 1))
+        places = self._as_recorded(head, sums, kept_from, at.item(stop - 1))
         bases = [self.ledger.bases[place] for place in places]
         edges = [*(start + int(np.searchsorted(at[start:stop], base.at)) for base in bases), stop]
         runs = [self._run_replaced(start, edges[0], head, kept_from, epoch)] if start < edges[0] else []
@@ -441,13 +439,14 @@ class AttributedUsage:
         """Has a view a message that some policy wrote, as no recorded request has."""
         return sums.written > 0 and not self._writes
 
-    def _as_recorded(self, sums: _SegmentSums, stop: int, kept_from: int, at: int) -> list[int]:
+    def _as_recorded(self, view: View, sums: _SegmentSums, stop: int, at: int) -> list[int]:
         """The recorded compactions, in their order, behind which the recording sent the same requests as a replay: they
-        left as many bytes. `sums` are those of a view that ends with the events from `kept_from` to `stop` of the log;
-        by step `at` events are in it."""
+        left as many bytes. `sums` are those of `view`, which the log behind its first `stop` events follows; by step
+        `at` events are in it."""
         if not self._sizes.left or not self._is_replaced(sums) or sums.inserted:
             return []
-        places = self._sizes.left.get(sums.bytes - self._sizes.log.item(stop), ())
+        places = self._sizes.left.get(sums.bytes - self._sizes.log.item(stop), [])
+        kept_from = whole_from(view, stop) if places else stop
         return [place for place in places if kept_from <= self.ledger.bases[place].at <= at]
 
     def _count_again(self, counted: CountedRun, steps: Ints, rows: Ints, views: Sequence[View]) -> None:

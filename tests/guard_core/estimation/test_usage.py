@@ -281,6 +281,26 @@ def test_reminders_that_were_written_into_a_kept_message_are_kept_with_it():
     assert PROMPT_SOURCES[without.source] == "modelled"
 
 
+@pytest.mark.parametrize(("head", "kept_from"), [((WRITTEN,), 6), ((WRITTEN, Span(6, 12)), 12)])
+def test_an_edit_of_what_a_compaction_kept_leaves_a_replay_the_recorded_counts(head, kept_from):
+    """Agents attach another reminder to a kept message, which the log has as it was before."""
+    value = compacted((SUMMARY,), (Inserted(0), Span(6, 9)), (*BEFORE, *AFTER))
+    edit = RecordedCompaction(
+        18, Evidence.DECLARED, "edit", (Inserted(0), Span(6, 8), RESTORED, Span(9, 18)), (SUMMARY,)
+    )
+    usage = attributed(msgspec.structs.replace(value, compactions=(*value.compactions, edit)))
+    at, steps = usage.ledger.steps["at"][6:], np.arange(6, 14)
+    views = [(*head, Span(kept_from, int(stop))) for stop in at]
+    ones = [usage.one(step, view, 0) for step, view in zip(steps.tolist(), views, strict=True)]
+    assert [one.tokens for one in ones] == list(AFTER[2:])
+    assert {PROMPT_SOURCES[one.source] for one in ones} == {"provider"}
+    run = usage.run(6, 14, head, kept_from, at)
+    assert list(map(tuple, zip(*run, strict=True))) == ones
+    many = usage.many(steps, ViewColumns.of(views), at)
+    assert many is not None
+    assert list(map(tuple, zip(*many, strict=True))) == ones
+
+
 def test_what_was_cleared_of_a_kept_message_is_not_taken_for_the_message():
     cleared = Rewritten(8, user("[cleared]"), "cleared")
     usage = attributed(compacted((SUMMARY,), (Inserted(0), Span(6, 8), cleared), (*BEFORE, *AFTER)))
