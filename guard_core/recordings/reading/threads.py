@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -373,9 +375,11 @@ class Thread:
         items, tail = self._matched(request, keys)
         kind = declared.kind if declared else self._kind(items)
         edited = declared.edited if declared else ()
-        changed: dict[str, int] = {}  # the events that are known again when they changed, by what shows it
+        changed: dict[str, list[int]] = {}  # the events that are known again when they changed, by what shows it
         if not kind.startswith("summary"):
-            changed = {name: index for index, event in enumerate(self.events) for name in _known_by(event)}
+            for index, event in enumerate(self.events):
+                for name in _known_by(event):
+                    changed.setdefault(name, []).append(index)
         base, messages = _view(items, changed, frozenset(edited))
         at = len(self.events)
         self.compactions.append(
@@ -563,20 +567,17 @@ def _words_typed(event: Event) -> list[str]:
 
 
 def _view(
-    items: list[_Item], changed: dict[str, int], edited: frozenset[int] = frozenset()
+    items: list[_Item], changed: dict[str, list[int]], edited: frozenset[int] = frozenset()
 ) -> tuple[View, tuple[Event, ...]]:
     """What is sent of the log, and the messages that are new. Those known by a name of `changed` are its event,
     changed, as are the kept ones at the places `edited`; events stay in their order."""
     segments: list[Segment] = []
     inserted: list[Event] = []
-    reached = -1
+    places = _changed_places(items, changed)
     for number, item in enumerate(items):
         previous = segments[-1] if segments else None
-        place = max((changed.get(name, -1) for name in _known_by(item.event)), default=-1)
-        reached = max(reached, -1 if item.index is None else item.index)
-        if item.index is None and place > reached:
+        if (place := places.get(number)) is not None:
             segments.append(Rewritten(place, item.event, CHANGED))
-            reached = place
         elif item.index is None:
             segments.append(Inserted(len(inserted)))
             inserted.append(item.event)
@@ -587,3 +588,21 @@ def _view(
         else:
             segments.append(Span(item.index, item.index + 1))
     return tuple(segments), tuple(inserted)
+
+
+def _changed_places(items: list[_Item], changed: dict[str, list[int]]) -> dict[int, int]:
+    """The event that each changed message was, by its number: of several with the same name the newest one between the
+    kept or changed messages around it."""
+    places: dict[int, int] = {}
+    kept = list(accumulate((-1 if item.index is None else item.index for item in items), max))
+    before = sys.maxsize  # the next of those messages, which the log has behind this one
+    for number in range(len(items) - 1, -1, -1):
+        item = items[number]
+        if item.index is not None:
+            before = min(before, item.index)
+            continue
+        known = (changed.get(name, []) for name in _known_by(item.event))
+        place = max((events[at - 1] for events in known if (at := bisect_left(events, before))), default=-1)
+        if place > kept[number]:
+            places[number] = before = place
+    return places

@@ -411,6 +411,22 @@ def test_another_reminder_around_what_the_user_typed_is_an_edit_of_that_message(
     assert counted_compactions(session).total == 0
 
 
+def test_messages_with_the_same_words_under_another_reminder_are_each_its_own_event():
+    """A user who only asks to continue says so again and again."""
+    monday, tuesday = (reminded("Go on", f"It is {day}.") for day in ("Monday", "Tuesday"))
+    again = model("Again")
+    (session,) = sessions(
+        ask(monday, reply=LOOK),
+        ask(monday, LOOK, FOUND, reply=DONE),
+        ask(monday, LOOK, FOUND, DONE, monday, reply=again),
+        ask(tuesday, LOOK, FOUND, DONE, tuesday, again, user("Thanks"), reply=model("Bye")),
+    )
+    (edit,) = session.compactions
+    changed = [Rewritten(place, tuesday, CHANGED) for place in (0, 4)]
+    assert (edit.kind, edit.messages) == ("edit", ())
+    assert edit.base == (changed[0], Span(1, 4), changed[1], Span(5, 6))
+
+
 def test_other_words_of_the_user_under_the_same_reminder_are_no_edit():
     first, other = (reminded(text, "It is Monday.") for text in ("Fix", "So far the bug was fixed"))
     (session,) = sessions(ask(first, reply=LOOK), ask(first, LOOK, FOUND, reply=DONE), ask(other, DONE, reply=LOOK))
