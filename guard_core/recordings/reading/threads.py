@@ -560,10 +560,9 @@ def _known_by(event: Event) -> list[str]:
 
 
 def _words_typed(event: Event) -> list[str]:
-    """What the user typed of a message in which an agent put something around it (the date, its instructions)."""
-    if event.role is not Role.USER or (parts := typed_parts(event.parts)) == event.parts:
-        return []
-    return [f"typed: {text_of(parts).strip()}"]
+    """What the user typed of a message, around which an agent may put something (the date, its instructions)."""
+    typed = "" if event.role is not Role.USER or _has_result(event) else text_of(typed_parts(event.parts)).strip()
+    return [f"typed: {typed}"] if typed else []
 
 
 def _view(

@@ -398,15 +398,22 @@ def test_another_system_prompt_with_other_tools_is_of_another_agent(setup, count
     assert [len(session.compactions) for session in logs] == counts
 
 
-def test_another_reminder_around_what_the_user_typed_is_an_edit_of_that_message():
-    monday, tuesday = reminded("Fix", "It is Monday."), reminded("Fix", "It is Tuesday.")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (reminded("Fix", "It is Monday."), reminded("Fix", "It is Tuesday.")),
+        (reminded("Fix", "It is Monday."), A),
+        (A, reminded("Fix", "It is Tuesday.")),
+    ],
+)
+def test_another_reminder_around_what_the_user_typed_is_an_edit_of_that_message(before, after):
     (session,) = sessions(
-        ask(monday, reply=LOOK),
-        ask(monday, LOOK, FOUND, reply=DONE),
-        ask(tuesday, LOOK, FOUND, DONE, user("Thanks"), reply=model("Bye")),
+        ask(before, reply=LOOK),
+        ask(before, LOOK, FOUND, reply=DONE),
+        ask(after, LOOK, FOUND, DONE, user("Thanks"), reply=model("Bye")),
     )
     (edit,) = session.compactions
-    assert (edit.kind, edit.base) == ("edit", (Rewritten(0, tuesday, CHANGED), Span(1, 4)))
+    assert (edit.kind, edit.base) == ("edit", (Rewritten(0, after, CHANGED), Span(1, 4)))
     assert texts(session)[3:] == ["Done", "Thanks", "Bye"]
     assert counted_compactions(session).total == 0
 
