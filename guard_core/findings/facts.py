@@ -131,8 +131,9 @@ class Facts:
         rule = self.explanation.rule
         if rule is None or rule.threshold is None or rule.policy not in POLICIES:
             return None
-        checks = OwnChecks(self.session, self.ledger, self.explanation)
-        return ComparedCounts(rule.policy, played_profile(POLICIES[rule.policy], rule), checks.counts)
+        kind, checks = POLICIES[rule.policy], OwnChecks(self.session, self.ledger, self.explanation)
+        counter = getattr(kind.make(**self.made_with(kind)), "counts_by", None)
+        return ComparedCounts(rule.policy, played_profile(kind, rule), checks.counts, counter)
 
     @cached_property
     def tasks(self) -> Ints:

@@ -173,6 +173,11 @@ class CountedPolicy(ABC):
         return UsageCounter()
 
     @property
+    def counts_by(self) -> tuple[UsageCounter, str]:
+        """What its count depends on beside the log: the counter, and the form of the messages that it counts."""
+        return self.counter, self.form
+
+    @property
     def uncounted(self) -> TokenEstimate | None:
         return None
 
@@ -557,7 +562,7 @@ class CountedPolicy(ABC):
     def _as_compared(
         self, numbers: dict[str, Ints], ledger: Ledger, usage: Usage | None, rows: Ints, counts: ProviderCounts
     ) -> dict[str, Ints]:
-        compared = compared_counts(usage, self.name, getattr(self.settings, "profile", ""))
+        compared = compared_counts(usage, self.name, getattr(self.settings, "profile", ""), self.counts_by)
         return numbers if compared is None else as_compared(numbers, ledger, compared, rows, counts)
 
     def _uncounted(self, ledger: Ledger, head: Head, at: Ints, state: Any) -> Ints:

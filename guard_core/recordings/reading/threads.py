@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any
 
 import msgspec
 
 from guard_core.errors import LimitExceeded
 from guard_core.events import Event, Part, Role, ToolCallPart, ToolResultPart
-from guard_core.own_words import typed_parts
 from guard_core.plural import counted
 from guard_core.recordings.reading.build import SessionBuilder
 from guard_core.recordings.reading.limits import Limits
 from guard_core.recordings.reading.overlap import LEAST_NAMES, is_same_prompt, is_summary_in, named, names_in, text_of
 from guard_core.recordings.reading.refusals import stated_sizes
 from guard_core.recordings.reading.requests import UNKNOWN, Declared, Request, message_key
+from guard_core.recordings.reading.sent_messages import RequestMessage, has_result, known_by, view_of, words_typed
 from guard_core.recordings.reading.summary_words import begins_with_summary, is_empty_summary
 from guard_core.sessions import (
     ANSWER_LIMIT,
@@ -33,7 +31,7 @@ from guard_core.sessions import (
     Session,
     ToolDefinition,
 )
-from guard_core.views import CHANGED, Inserted, Rewritten, Segment, Span, View
+from guard_core.views import Inserted
 
 MOST_PLACES = 64  # of one message in the log that are tried where a request is compared with it
 OPENING_CHARS = 200  # of a message, in which a summary is called one
@@ -42,15 +40,6 @@ ENDS_SUMMARISING = (
     "shows what followed."
 )
 LARGEST_LIMIT = "the largest limit of an answer in its requests"
-
-
-@dataclass
-class _Item:
-    """One message of the history as it is sent now. `index` is its place in the log, None for an inserted message."""
-
-    key: bytes
-    event: Event
-    index: int | None
 
 
 @dataclass
@@ -76,7 +65,7 @@ class Thread:
     refused_beside: int = 0  # refused requests of the contexts that are folded into this one
     ends_summarising: bool = False  # is the last call one for a summary that no request has
     failed_again: int = 0  # side calls that are the last request sent again behind its answer, without one
-    _sent: list[_Item] = field(default_factory=list)
+    _sent: list[RequestMessage] = field(default_factory=list)
     _keys: list[bytes] = field(default_factory=list)
     _confirmed: int = 0  # messages of `_sent` that a request has shown; the last answer follows them
     _event_keys: list[bytes] = field(default_factory=list)
@@ -314,7 +303,7 @@ class Thread:
             first = max(first, last)
 
     def _log(self, event: Event, key: bytes) -> None:
-        self._sent.append(_Item(key, event, len(self.events)))
+        self._sent.append(RequestMessage(key, event, len(self.events)))
         self._keys.append(key)
         self.events.append(event)
         self._event_keys.append(key)
@@ -364,7 +353,7 @@ class Thread:
                 note=declared.note,
             )
         )
-        self._sent, self._keys = [_Item(key, summary, None)], [key]
+        self._sent, self._keys = [RequestMessage(key, summary, None)], [key]
 
     def _compact(self, request: Request, keys: list[bytes], declared: Declared | None) -> None:
         summariser = declared.summariser if declared else None
@@ -378,9 +367,9 @@ class Thread:
         changed: dict[str, list[int]] = {}  # the events that are known again when they changed, by what shows it
         if not kind.startswith("summary"):
             for index, event in enumerate(self.events):
-                for name in _known_by(event):
+                for name in known_by(event):
                     changed.setdefault(name, []).append(index)
-        base, messages = _view(items, changed, frozenset(edited))
+        base, messages = view_of(items, changed, frozenset(edited))
         at = len(self.events)
         self.compactions.append(
             RecordedCompaction(
@@ -406,13 +395,13 @@ class Thread:
             self._log(event, key)
         self._called(request)
 
-    def _kind(self, items: list[_Item]) -> str:
+    def _kind(self, items: list[RequestMessage]) -> str:
         """What happened to the history: an edit changes results, what an agent put around a user's words, or what the
         last request ended with, one for one."""
         inserted = [item for item in items if item.index is None]
-        said = {name for item in self._sent[: self._confirmed] for name in _words_typed(item.event)}
+        said = {name for item in self._sent[: self._confirmed] for name in words_typed(item.event)}
         changed = [
-            item.key for item in inserted if _has_result(item.event) or said.intersection(_words_typed(item.event))
+            item.key for item in inserted if has_result(item.event) or said.intersection(words_typed(item.event))
         ]
         if self._keeps_history(items, changed):
             return "edit"
@@ -423,7 +412,7 @@ class Thread:
         last = max(index for index, item in enumerate(items) if item.index is None)
         return "summary" if last == len(items) - 1 else "summary+tail"
 
-    def _keeps_history(self, items: list[_Item], changed: list[bytes]) -> bool:
+    def _keeps_history(self, items: list[RequestMessage], changed: list[bytes]) -> bool:
         """Are all messages of the last request there or `changed`, but for words at its very end, which agents replace
         at each call (the state of a page, a reminder)."""
         before, now = Counter(self._keys[: self._confirmed]), Counter(item.key for item in items)
@@ -438,12 +427,12 @@ class Thread:
             return False
         return bool(before & now) or changed_words.total() == ending.total()
 
-    def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[_Item], list[tuple[Event, bytes]]]:
+    def _matched(self, request: Request, keys: list[bytes]) -> tuple[list[RequestMessage], list[tuple[Event, bytes]]]:
         """The request split into what it keeps or inserts, and the new events at its end."""
         places = self._aligned(keys)
         for written in request.declared.anew if request.declared is not None else ():
             places[written] = None
-        items = [_Item(key, event, at) for event, key, at in zip(request.messages, keys, places, strict=True)]
+        items = [RequestMessage(key, event, at) for event, key, at in zip(request.messages, keys, places, strict=True)]
         if request.declared is not None and (length := request.declared.length) is not None:
             while length < len(items) and items[length].index is not None:
                 length += 1  # what follows and is in the log was kept
@@ -488,7 +477,7 @@ class Thread:
         asked = {part.id for part in last if isinstance(part, ToolCallPart)}
         return any(isinstance(part, ToolResultPart) and part.call_id in asked for part in event.parts)
 
-    def _begins_turn(self, items: list[_Item]) -> bool:
+    def _begins_turn(self, items: list[RequestMessage]) -> bool:
         """Does a changed request end with what a user says after the turn before was over, behind a summary: the agent
         would not have called the model otherwise."""
         if not self.events or len(items) < 2 or items[-1].index is not None or items[-2].index is not None:
@@ -538,70 +527,9 @@ class Thread:
 
 
 def _is_answer_or_result(event: Event) -> bool:
-    return event.role is Role.MODEL or _has_result(event)
+    return event.role is Role.MODEL or has_result(event)
 
 
 def speaks_of_summary(event: Event) -> bool:
     """Does a message speak of a summary in its first OPENING_CHARS characters."""
     return "summar" in text_of(event.parts)[:OPENING_CHARS].casefold()
-
-
-def _has_result(event: Event) -> bool:
-    return any(isinstance(part, ToolResultPart) for part in event.parts)
-
-
-def _known_by(event: Event) -> list[str]:
-    """By what a message is known again when it changed: the ids of the calls whose results it has (a result without an
-    id is not known again), and the user's words in it."""
-    return [
-        *(part.call_id for part in event.parts if isinstance(part, ToolResultPart) and part.call_id),
-        *_words_typed(event),
-    ]
-
-
-def _words_typed(event: Event) -> list[str]:
-    """What the user typed of a message, around which an agent may put something (the date, its instructions)."""
-    typed = "" if event.role is not Role.USER or _has_result(event) else text_of(typed_parts(event.parts)).strip()
-    return [f"typed: {typed}"] if typed else []
-
-
-def _view(
-    items: list[_Item], changed: dict[str, list[int]], edited: frozenset[int] = frozenset()
-) -> tuple[View, tuple[Event, ...]]:
-    """What is sent of the log, and the messages that are new. Those known by a name of `changed` are its event,
-    changed, as are the kept ones at the places `edited`; events stay in their order."""
-    segments: list[Segment] = []
-    inserted: list[Event] = []
-    places = _changed_places(items, changed)
-    for number, item in enumerate(items):
-        previous = segments[-1] if segments else None
-        if (place := places.get(number)) is not None:
-            segments.append(Rewritten(place, item.event, CHANGED))
-        elif item.index is None:
-            segments.append(Inserted(len(inserted)))
-            inserted.append(item.event)
-        elif number in edited:
-            segments.append(Rewritten(item.index, item.event, CHANGED))
-        elif isinstance(previous, Span) and previous.stop == item.index:
-            segments[-1] = Span(previous.start, item.index + 1)
-        else:
-            segments.append(Span(item.index, item.index + 1))
-    return tuple(segments), tuple(inserted)
-
-
-def _changed_places(items: list[_Item], changed: dict[str, list[int]]) -> dict[int, int]:
-    """The event that each changed message was, by its number: of several with the same name the newest one between the
-    kept or changed messages around it."""
-    places: dict[int, int] = {}
-    kept = list(accumulate((-1 if item.index is None else item.index for item in items), max))
-    before = sys.maxsize  # the next of those messages, which the log has behind this one
-    for number in range(len(items) - 1, -1, -1):
-        item = items[number]
-        if item.index is not None:
-            before = min(before, item.index)
-            continue
-        known = (changed.get(name, []) for name in _known_by(item.event))
-        place = max((events[at - 1] for events in known if (at := bisect_left(events, before))), default=-1)
-        if place > kept[number]:
-            places[number] = before = place
-    return places

@@ -16,7 +16,7 @@ from guard_core.sessions import AgentSetting, Evidence, ModelCall, Provenance, R
 from guard_core.summaries.sizes import RecordedSummaries
 from guard_core.views import Inserted
 from guard_core.windows.window_evidence import judge_session
-from tests.builders import OPUS, model, user
+from tests.builders import OPUS, model, tool_call, tool_result, user
 from tests.guard_core.findings.cases import chat
 
 RULES = [
@@ -183,6 +183,19 @@ def test_a_replay_compares_what_the_agent_compared_as_long_as_it_sends_what_was_
 
 def test_what_the_agent_compared_is_no_count_of_another_policy():
     facts = compacted()
-    assert compared_counts(facts.usage, "claude-code", "2.1.21-2.1.152").tolist()[2] == WRITTEN
-    assert compared_counts(facts.usage, "claude-code", "until-2.1.19") is None
-    assert compared_counts(facts.usage, "pi", "current") is None
+    counter = facts.usage.compared.counter
+    assert compared_counts(facts.usage, "claude-code", "2.1.21-2.1.152", counter).tolist()[2] == WRITTEN
+    assert compared_counts(facts.usage, "claude-code", "until-2.1.19", counter) is None
+    assert compared_counts(facts.usage, "claude-code", "2.1.21-2.1.152", None) is None
+    assert compared_counts(facts.usage, "pi", "current", counter) is None
+
+
+@pytest.mark.parametrize(("changes", "pending"), [({}, 1_000), ({"count_pending": False}, 0), ({"output_cap": 10}, 30)])
+def test_a_setting_that_changes_what_is_counted_changes_it_where_the_recorded_requests_are_sent_too(changes, pending):
+    facts = facts_of("codex", "0.169.0", {})
+    events = (user("go"), tool_call("shell", "1"), tool_result("x" * 3_998, id="1"), model("done"))
+    calls = tuple(ModelCall(at, at, 1_000 * at, output_tokens=20, model="gpt-5") for at in (1, 3))
+    facts = Facts.of(msgspec.structs.replace(facts.session, events=events, calls=calls))
+    kind = policy_kind("codex")
+    trace = replay(facts.ledger, kind.make(**facts.made_with(kind, changes)), window=200_000, usage=facts.usage)
+    assert trace.columns["pending"][1] == pytest.approx(pending, abs=30)
