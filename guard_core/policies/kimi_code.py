@@ -78,12 +78,16 @@ def late_reminders(ledger: Ledger) -> NDArray[np.bool_]:
     """Which events are reminders that the agent adds to the request of a step after it has looked at the size of the
     context: those behind results or an answer. Those behind the person's message are in the context by then, but for
     those that a recording has behind a compaction."""
-    flags, own = ledger.events["flags"], np.arange(ledger.event_count)
-    is_reminder = (flags & (USER | HAS_RESULT | STARTS_TURN)) == USER
-    before = np.maximum.accumulate(np.where(is_reminder, -1, own))
-    compacted = np.array([0, *(base.at for base in ledger.bases)])
-    follows = before < compacted[np.searchsorted(compacted, own, side="right") - 1]
-    return np.asarray(is_reminder & (before >= 0) & (follows | ((flags[before] & STARTS_TURN) == 0)))
+    if "late reminders" not in ledger.derived:  # once for a ledger: each compaction asks for them
+        flags, own = ledger.events["flags"], np.arange(ledger.event_count)
+        is_reminder = (flags & (USER | HAS_RESULT | STARTS_TURN)) == USER
+        before = np.maximum.accumulate(np.where(is_reminder, -1, own))
+        compacted = np.array([0, *(base.at for base in ledger.bases)])
+        follows = before < compacted[np.searchsorted(compacted, own, side="right") - 1]
+        is_late = is_reminder & (before >= 0) & (follows | ((flags[before] & STARTS_TURN) == 0))
+        ledger.derived["late reminders"] = is_late
+    known: NDArray[np.bool_] = ledger.derived["late reminders"]
+    return known
 
 
 def sent_tokens(ledger: Ledger, form: str = "") -> Ints:
