@@ -201,7 +201,8 @@ class KimiCode(CountedPolicy):
         is_late = late_reminders(ledger)
         while stop and is_late.item(stop - 1):
             stop -= 1
-        given = between(history.view, 0, content_count(history.view) - (history.stop - stop))
+        late = history.stop - stop
+        given = between(history.view, 0, content_count(history.view) - late) if late else history.view
         asks = (Ask(given, self.settings.summary_budget),)
         items = (*_requests(ledger, stop, head, tail), SummaryMessage(asks, frame=FRAME), Span(stop, history.stop))
         learned = self._learned(history) if history.point is Point.ON_OVERFLOW else history.state.learned
