@@ -232,13 +232,22 @@ def divergence(ledger: Ledger, replayed: Trace, observed: Trace) -> int | None:
     same = np.ones(len(observed), dtype=bool)
     for name in ("contents_sent", "heuristic_sent"):
         same &= replayed.columns[name] == observed.columns[name]
-    same |= replayed.columns["prompt_tokens_source"] == PROVIDER  # a recorded count is of the recorded request
+    same |= _sends_recorded(ledger, replayed)
     resumed = np.array([False, *ledger.whole_resumes])[ledger.steps["epoch"] + 1]
     is_whole = np.maximum.accumulate(replayed.columns["fired"]) == 0 if len(same) else same
     is_whole &= replayed.columns["contents_sent"] == ledger.steps["at"]
     same |= resumed & is_whole
     apart = np.flatnonzero(~same)
     return int(apart[0]) if len(apart) else None
+
+
+def _sends_recorded(ledger: Ledger, replayed: Trace) -> NDArray[np.bool_]:
+    """At which steps the count of a replay shows that it sends the recorded request: it has the recorded count, or the
+    step has none, and it has that of another step at which both sides begin as they do here."""
+    counted = replayed.columns["prompt_tokens_source"] == PROVIDER
+    beginnings = replayed.columns["head"] * (len(ledger.bases) + 1) + ledger.steps["epoch"] + 1
+    uncounted = ledger.steps["prompt_tokens"] <= 0
+    return np.asarray(counted | (uncounted & np.isin(beginnings, beginnings[counted])))
 
 
 def recorded_compaction_steps(ledger: Ledger) -> Ints:

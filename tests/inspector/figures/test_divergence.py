@@ -1,5 +1,8 @@
 """Where a replay begins to send something else than the recording did."""
 
+import msgspec
+import pytest
+
 from guard_core.findings import Facts
 from guard_core.policies import POLICIES
 from guard_core.replay import observe_recorded, replay
@@ -9,10 +12,17 @@ from inspector.figures.timeline import divergence
 from tests.guard_core.rules.measured import run_of
 
 
-def test_a_replay_that_compacts_as_its_agent_did_sends_nothing_else(tmp_path):
-    """Qwen Code attaches files again in a message of their own, which is a part of the replay's summary."""
+@pytest.mark.parametrize("uncounted", [None, 7, 8])
+def test_a_replay_that_compacts_as_its_agent_did_sends_nothing_else(tmp_path, uncounted):
+    """Qwen Code attaches files again in a message of their own, which is a part of the replay's summary. A call that
+    was aborted has no count."""
     run = run_of("qwen-code/default-1m", tmp_path)
-    facts = Facts.of(run.session, judge_session(run.session, run.window), looks_up=False)
+    calls = (
+        msgspec.structs.replace(call, prompt_tokens=None) if step == uncounted else call
+        for step, call in enumerate(run.session.calls)
+    )
+    session = msgspec.structs.replace(run.session, calls=tuple(calls))
+    facts = Facts.of(session, judge_session(session, run.window), looks_up=False)
     kind = POLICIES["qwen-code"]
     policy, window = kind.make(**facts.made_with(kind)), facts.window.value
     observed = observe_recorded(facts.ledger, policy, window=window, usage=facts.usage)
