@@ -267,7 +267,10 @@ class Thread:
         return self.tools == request.tools and is_same_prompt(self.system, request.system)
 
     def is_of_another(self, request: Request) -> bool:
-        """Is a request of another agent, by both: it has another system prompt and other tools."""
+        """Is a request of another agent, by both: it has another system prompt and other tools. A log need not have
+        the system prompt of each request."""
+        if self.system is None or request.system is None:
+            return False
         return self.tools != request.tools and not is_same_prompt(self.system, request.system)
 
     def answers_last(self, request: Request) -> bool:

@@ -385,6 +385,8 @@ def test_a_call_for_a_title_that_comes_first_is_no_first_try_of_the_conversation
         ({"system": TITLES, "tools": EDITOR}, [0, 0]),
         ({"system": TITLES, "tools": SHELL}, [1]),
         ({"system": SYSTEM, "tools": EDITOR}, [1]),
+        ({"system": TITLES}, [0, 0]),
+        ({}, [1]),
     ],
 )
 def test_another_system_prompt_with_other_tools_is_of_another_agent(setup, counts):
