@@ -17,9 +17,9 @@ class ExceededWindow(NamedTuple):
 
 class ComparedCounts(NamedTuple):
     """What the agent that wrote a recording compared with its threshold before each call: what it wrote down at its
-    compactions, else what its own rule computes. `tokens` has an entry a step, below 0 where that is not known; they
-    are counts of a policy in one of its profiles, "" for a policy without any, that counts by `counter`: settings may
-    change what it counts."""
+    compactions, else what its own rule computes. `tokens` has an entry a step, below 0 where that is not known, or only
+    what it was at least; they are counts of a policy in one of its profiles, "" for a policy without any, that counts
+    by `counter`: settings may change what it counts."""
 
     policy: str
     profile: str

@@ -133,7 +133,7 @@ class Facts:
             return None
         kind, checks = POLICIES[rule.policy], OwnChecks(self.session, self.ledger, self.explanation)
         counter = getattr(kind.make(**self.made_with(kind)), "counts_by", None)
-        return ComparedCounts(rule.policy, played_profile(kind, rule), checks.counts, counter)
+        return ComparedCounts(rule.policy, played_profile(kind, rule), checks.compared, counter)
 
     @cached_property
     def tasks(self) -> Ints:

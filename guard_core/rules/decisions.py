@@ -79,6 +79,24 @@ class OwnChecks:
         return np.where(self._in_tokens, counts, UNKNOWN)
 
     @cached_property
+    def compared(self) -> Ints:
+        """What the agent compared before each call, in tokens: `counts`, but UNKNOWN where these are only the least
+        that it may have been, because the file lacks what the agent estimates besides, if it does."""
+        is_least = np.zeros(self.ledger.step_count, dtype=np.bool_)
+        agent = self._counted.agent
+        if agent is None or agent.series is not None:
+            return self.counts
+        for stretch in self.explanation.stretches:
+            counter, inside = agent.compared(stretch, self.explanation.typed), slice(stretch.start, stretch.stop)
+            lacks = self.ledger.steps["pending_tokens"][inside] < 0 if counter.is_recorded else counter.pending is None
+            is_least[inside] = lacks
+        for step, items in self._compactions_at.items():
+            if step < len(is_least):
+                is_known = self.session.compactions[items[0].place].pending_tokens is not None
+                is_least[step] &= items[0].recorded is None and not is_known
+        return np.where(is_least, UNKNOWN, self.counts)
+
+    @cached_property
     def thresholds(self) -> Ints:
         """The threshold in tokens before each call, UNKNOWN where there is none or it is not known."""
         limits = np.full(self.ledger.step_count, UNKNOWN, dtype=np.int64)

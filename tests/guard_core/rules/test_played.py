@@ -190,6 +190,25 @@ def test_what_the_agent_compared_is_no_count_of_another_policy():
     assert compared_counts(facts.usage, "pi", "current", counter) is None
 
 
+@pytest.mark.parametrize(
+    ("pending_tokens", "counts"),
+    [(None, [16_062, 31_122]), (12_000, [13_020, 14_020])],
+)
+def test_what_a_file_says_that_the_agent_compared_at_least_does_not_replace_the_policys_estimate(
+    pending_tokens, counts
+):
+    """Files of Mistral Vibe need not have what Vibe estimates of the results behind an answer."""
+    facts = facts_of("mistral-vibe", "2.26.1", {})
+    rounds = ((tool_call("shell", str(n)), tool_result("x" * 60_000, id=str(n))) for n in range(3))
+    events = (user("go"), *(event for pair in rounds for event in pair))
+    calls = [ModelCall(at, at, 1_000 * n, output_tokens=20, model="m") for n, at in enumerate((1, 3, 5), start=1)]
+    calls[1:] = [msgspec.structs.replace(call, pending_tokens=pending_tokens) for call in calls[1:]]
+    facts = Facts.of(msgspec.structs.replace(facts.session, events=events, calls=(*calls,)))
+    kind = policy_kind("mistral-vibe")
+    trace = replay(facts.ledger, kind.make(**facts.made_with(kind)), window=200_000, usage=facts.usage)
+    assert trace.columns["decision_tokens"].tolist()[1:] == counts
+
+
 @pytest.mark.parametrize(("changes", "pending"), [({}, 1_000), ({"count_pending": False}, 0), ({"output_cap": 10}, 30)])
 def test_a_setting_that_changes_what_is_counted_changes_it_where_the_recorded_requests_are_sent_too(changes, pending):
     facts = facts_of("codex", "0.169.0", {})
