@@ -128,7 +128,7 @@ class Pi(CountedPolicy):
             cut = last_legal(legal, len(messages) - 1)  # the call whose results alone reach the budget
         if reached < first or cut == len(messages):
             cut = begin  # everything is kept
-        if first >= cut:
+        if not first < cut < len(messages):
             return NOTHING_TO_COMPACT
         begins_turn = legal & ~messages.is_model
         turn = last_legal(begins_turn[first:], cut - first) + first

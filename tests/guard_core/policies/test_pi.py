@@ -209,6 +209,14 @@ def test_the_seed_keeps_the_turns_whose_counts_are_within_the_budget_of_the_newe
     assert (record.step, record.kept_from, record.carried) == (4, 4, (Synthetic("summary", FRAME_BYTES + 2_400),))
 
 
+@pytest.mark.parametrize("profile", ["current", "0.85"])
+def test_a_history_of_results_alone_is_not_compacted(profile):
+    """A recording may begin in the middle of a turn: there is no message that may come first then."""
+    log = session(tool_result("x" * 90_000, id="0"), model("done"), user("next"), model("done"))
+    trace = replayed(log, window=20_000, profile=profile)
+    assert 0 not in [record.step for record in trace.compactions]
+
+
 def test_a_failed_summary_leaves_the_messages_as_they_are():
     trace = replayed(conversation("u100 a400 u100 a30000"), summarizer=ScriptedSummaries((None,)))
     assert not trace.compactions
