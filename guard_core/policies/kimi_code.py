@@ -246,8 +246,8 @@ def _requests(ledger: Ledger, stop: int, head: int, tail: int) -> View:
         lost = _text_chars(ledger, event) - cut if cut and event == events[-1] else 0
         if tokens > left or lost:
             most = _chars_of(ledger, event, left)
-            kept = min(most, lost) if lost else most
-            oldest += [Span(event, event + 1, CutToEnds(what="text", head=kept).name)] if kept else []
+            chars = min(most, lost) if lost else most
+            oldest += [Span(event, event + 1, CutToEnds(what="text", head=chars).name)] if chars else []
             break
         oldest.append(Span(event, event + 1))
         left -= tokens

@@ -70,7 +70,7 @@ def _changed_places(items: list[RequestMessage], changed: dict[str, list[int]]) 
     """The event that each changed message was, by its number: of several with the same name the newest one between the
     kept or changed messages around it."""
     places: dict[int, int] = {}
-    kept = list(accumulate((-1 if item.index is None else item.index for item in items), max))
+    least = list(accumulate((-1 if item.index is None else item.index for item in items), max))
     before = sys.maxsize  # the next of those messages, which the log has behind this one
     for number in range(len(items) - 1, -1, -1):
         item = items[number]
@@ -79,6 +79,6 @@ def _changed_places(items: list[RequestMessage], changed: dict[str, list[int]]) 
             continue
         known = (changed.get(name, []) for name in known_by(item.event))
         place = max((events[at - 1] for events in known if (at := bisect_left(events, before))), default=-1)
-        if place > kept[number]:
+        if place > least[number]:
             places[number] = before = place
     return places
