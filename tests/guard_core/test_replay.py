@@ -8,7 +8,7 @@ import pytest
 
 from guard_core.estimation.usage import RatioUsage, usage_for
 from guard_core.ledger import Ledger
-from guard_core.policies import get_policy
+from guard_core.policies import POLICIES, get_policy
 from guard_core.policies.llama_index.buffer import ChatMemoryBuffer, LlamaIndexSettings
 from guard_core.replay import observe_recorded, replay
 from guard_core.simulator.flow import Simulation, Turn, play
@@ -221,3 +221,13 @@ def test_a_policy_that_looks_ahead_in_vain_does_so_less_and_less_often():
     policy = Busy(LlamaIndexSettings(token_limit=1))
     replay(ledger, policy, window=200_000)
     assert Busy.looks < 20
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"), [(kind.name, profile) for kind in POLICIES.values() for profile in kind.profile_names or ("",)]
+)
+@pytest.mark.parametrize("events", [(), (user("go"),)], ids=["nothing", "words"])
+def test_a_session_without_calls_is_replayed_and_observed_under_every_policy(name, profile, events):
+    ledger = Ledger.of(session(*events))
+    policy = get_policy(name, **({"profile": profile} if profile else {}))
+    assert len(replay(ledger, policy, window=1_000)) == len(observe_recorded(ledger, policy, window=1_000)) == 0

@@ -261,8 +261,8 @@ def recorded_decisions(
             state = compacted(state, settings, sent[row])
         if recorded[row] > 0:
             state = after_count(state, recorded[row], row)
-    arrays = np.array(before, dtype=np.int64).reshape(size, -1).T
-    last, as_of, real, awaiting, ineffective, fallbacks, baseline = arrays if size else np.zeros((7, 0), dtype=np.int64)
+    arrays = np.array(before, dtype=np.int64).reshape(size, len(_remembered(state))).T
+    last, as_of, real, awaiting, ineffective, fallbacks, baseline = arrays
     known = Known(last, as_of, real, awaiting > 0, ineffective, fallbacks, baseline, -1, -1, 0)
     judged = judge(settings, threshold, steps, known)
     columns = columns_of(steps, known, judged)
