@@ -22,7 +22,7 @@ from guard_core.estimation.usage import CountedRun, RequestCount, normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.compared import COMPARED, GROUPS, MESSAGES, TOKENS, UNIT_COLUMNS
-from guard_core.policies.pieces.counters import ProviderCounts, last_counts, recorded_counts
+from guard_core.policies.pieces.counters import ProviderCounts, counts_in, last_counts
 from guard_core.policies.pieces.looks import ends_before, turn_ends
 from guard_core.policies.pieces.message_columns import in_form
 from guard_core.policies.pieces.messages import ListMessage, MessageCosts, messages_of
@@ -506,7 +506,7 @@ class ListPolicy(ABC):
         """The comparison over recorded requests, whose estimate here is the heuristic one, bytes // 4.
 
         Of groups it knows only that there are at most as many as messages, and takes those."""
-        last, as_of = recorded_counts(run.ledger.steps["prompt_tokens"])
+        last, as_of = counts_in(run.ledger)
         messages = np.asarray(trace["contents_decided"])
         counted = messages if self.compares in (MESSAGES, GROUPS) else np.asarray(trace["heuristic_decided"])
         limit = self.limit(run.window)
