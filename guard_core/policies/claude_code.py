@@ -3,10 +3,10 @@
 Source of the rules: versions 2.1.14 to 2.1.332, run against a scripted provider without remote feature flags
 (own_rules.md, section 2). From 2.1.153 on there is a threshold only where a window was set; without one it compacts
 when the provider refuses a request; models for which later versions have one of their own take it as a window that is
-set (`claude_code_limits.own_window`). Old tool results can be cleared before a call (`microcompact`, off: no measured
-version did it, and what is known of it is secondary, specification of policies section 7). What is attached again after
-a compaction (files, reminders, skills) is in no recording: a replay adds what its first prompts after compactions had
-on average.
+set (`claude_code_limits.own_window`). Old tool results can be cleared before a call (`microcompact`, off: no version
+that was run did it, public recordings of 2.1.17 have it, and what is known of it is secondary, specification of
+policies section 7). What is attached again after a compaction (files, reminders, skills) is in no recording: a replay
+adds what its first prompts after compactions had on average.
 
 After a refusal it keeps so many of the newest answers that a request for the summary of the rest fits. It takes the
 size of the refused request and the limit from the provider's words, which a replay does not have: here they are the
