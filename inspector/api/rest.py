@@ -286,6 +286,7 @@ def _row(row: Session) -> dict[str, Any]:
         "steps": row.calls,
         "peak_tokens": row.peak_tokens,
         "peak_source": row.peak_source,
+        "peak_window": row.filled_window,
         "counted_in": row.counted_in,
         "threshold": row.threshold or None,
         "threshold_source": row.threshold_source,

@@ -45,6 +45,7 @@ class SessionRow(Schema):
     prompt_tokens_max: int
     peak_tokens: int
     peak_source: str
+    peak_window: int
     counted_in: str
     threshold: int | None
     threshold_source: str

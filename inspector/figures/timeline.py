@@ -65,13 +65,14 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Columns and marks of one session. `threshold` may change from step to step; the windows do not.
+    """Columns and marks of one session. `threshold` and `windows` may change from step to step.
 
     `policy` is the name of the one whose threshold it is, as people read it: the agent's own, unless a policy's
     arithmetic is shown as well (`shows_policy`), which then has estimates and factors. `own` is the agent's.
     `numbers` are those that pages give the compactions of the recording, from 1; 0 where it has no page of its own.
     `window` is the one that policy and replay are given, `recorded_window` the recording's own, 0 where that is
-    contradicted; both in tokens. `requests` are the recorded requests in prompt tokens, modelled where not counted.
+    contradicted, `windows` that of every recorded call's model, 0 where it is not known; all in tokens. `requests` are
+    the recorded requests in prompt tokens, modelled where not counted.
     """
 
     recorded: Floats
@@ -82,6 +83,7 @@ class Timeline:
     policy: str
     window: int
     recorded_window: int
+    windows: Ints
     factor_raw: Floats
     factor: Floats
     factor_cap: float | None
@@ -168,6 +170,7 @@ def timeline(
         policy=policy_title(observed.policy),
         window=observed.window,
         recorded_window=own_window,
+        windows=recording.windows,
         factor_raw=_factors(observed, "correction_raw"),
         factor=_factors(observed, "correction"),
         factor_cap=_number(observed.settings.get("cap")),

@@ -11,7 +11,7 @@ import guard_core
 from inspector.models.projects import Owned, SessionPart
 from inspector.models.recordings import Recording
 
-REVISION = 39  # of what the list stores of findings; raise it when that changes while the engine does not
+REVISION = 40  # of what the list stores of findings; raise it when that changes while the engine does not
 IN_CHARACTERS = "usage_in_characters"  # the kind of the finding that counts are of characters
 ENGINE = f"{guard_core.__version__}/{REVISION}"
 
@@ -54,6 +54,8 @@ class Session(Owned):
     compactions = models.IntegerField(default=0)
     prompt_tokens_max = models.BigIntegerField(default=0)  # recorded
     peak_tokens = models.BigIntegerField(default=0)  # of the largest request, recorded or modelled
+    # Tokens: the window of the model that the largest request went to; 0: not known, None: not looked up.
+    peak_window = models.BigIntegerField(null=True)
     peak_source = models.CharField(max_length=10, blank=True, default="")  # "recorded" or "modelled"
     prompt_tokens_sum = models.BigIntegerField(default=0)
     overflows = models.IntegerField(default=0)
@@ -104,6 +106,12 @@ class Session(Owned):
     def effective_window(self) -> int:
         """The context window in tokens: a person's figure, for this session or its model, before the recording's."""
         return self.window_override or self.model_window or self.window
+
+    @property
+    def filled_window(self) -> int:
+        """The window in tokens that the largest request is held against: its own model's, 0 where that is not known."""
+        is_judged = self.peak_window is not None and self.assessed_window == self.effective_window
+        return self.peak_window or 0 if is_judged else self.effective_window
 
     @property
     def is_assessed(self) -> bool:

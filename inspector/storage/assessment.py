@@ -20,6 +20,7 @@ SEVERITY = {"error": Session.Severity.ERROR, "warning": Session.Severity.WARNING
 VERDICT_CHARS = 400  # of its column; 25 words are shorter
 NOTHING = {  # of a session without model calls
     **dict.fromkeys(("verdict", "verdict_kind", "kinds", "peak_source"), ""),
+    "peak_window": None,
     **dict.fromkeys(("peak_tokens", "overflows", "near_misses", "loops", "fallbacks"), 0),
     "severity": Session.Severity.UNJUDGED,
 }
@@ -36,7 +37,8 @@ def assessment(facts: Facts) -> dict[str, Any]:
     for finding in findings:
         counts[finding.kind] += 1 if finding.kind == "loop" else finding.count
     simulated = facts.ledger.usage_ratio is not None
-    peak = peak_of(facts.replay(facts.simulation) if simulated else facts.recording)
+    side = facts.replay(facts.simulation) if simulated else facts.recording
+    peak = peak_of(side)
     return {
         **stamp,
         "verdict": verdict.sentence[:VERDICT_CHARS],
@@ -44,6 +46,7 @@ def assessment(facts: Facts) -> dict[str, Any]:
         "severity": SEVERITY[verdict.severity],
         "kinds": " ".join(["", *sorted(counts), ""]),
         "peak_tokens": peak.tokens,
+        "peak_window": side.window_at(peak.step) if side.rests_on_window(peak.step) else int(side.windows[peak.step]),
         "peak_source": peak.source,
         "overflows": counts["overflow"] + counts["refused"],
         "near_misses": counts["near_miss"],

@@ -120,6 +120,7 @@ def test_counts_and_peak_are_the_same_everywhere(places):
     assert (outcome.peak, outcome.peak_source) == tuple(
         places["api row"][name] for name in ("peak_tokens", "peak_source")
     )
+    assert places["api row"]["peak_window"] == row.peak_window
     peak = places["verdict"]["peak"]
     assert (outcome.peak, outcome.peak_step) == (peak["tokens"], peak["step"])
     assert outcome.overflows == row.overflows

@@ -48,6 +48,7 @@ PATH_CHARS = 80  # of the end of a path
 TABLE_ROWS = 24  # steps of the table beside the chart
 LARGEST_CLASSES = 3  # that a sentence names
 LEAST_PRICE = 0.01  # US dollars; ours: less is not worth a sentence
+SAID = 0.05  # of a request; ours: by how much its parts may exceed its count before the sentence says so
 MILLION = 1_000_000
 IN_NO_MESSAGE, REST = "in no message", "system prompt, tools, what the file lacks or does not explain"
 
@@ -120,7 +121,7 @@ def areas(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
         "url": page.paths["context"] + page.choice.query(side=page.shown_side),
         "sentence": _sentence(value, at, now),
         "caption": f"Prompt tokens of {counted(page.count, 'request')} by class. The largest has "
-        f"{tokens(counts[peak])} at step {step_number(peak):,}; the window is {tokens(limit)}."
+        f"{tokens(counts[peak])} at step {step_number(peak):,}; {_window_words(value, at, peak)}."
         + (f" Of each {counted(page.count // len(value.steps), 'step')} it shows the largest." if value.peaks else ""),
         "rows": [_class_row(value, place, now, peak) for place in used],
         "count": tokens(int(counts[at])),
@@ -147,13 +148,29 @@ def _kind(value: Prepared, place: int) -> str:
     return item.name.replace(" ", "-")
 
 
+def _window_words(value: Prepared, at: int, peak: int) -> str:
+    """The window that is drawn: that of the shown step's model, which the largest request need not have had."""
+    case = value.filling.sent.case
+    limit = case.window_at(at)
+    is_shared = case.window_at(peak) == limit
+    return (
+        f"the window is {tokens(limit)}" if is_shared else f"the window of step {step_number(at):,} is {tokens(limit)}"
+    )
+
+
 def _sentence(value: Prepared, at: int, now: Any) -> str:
     """The size of a request and its largest classes; `now` are the tokens of each class."""
-    count = int(value.filling.sent.tokens[at])
+    count, explained = int(value.filling.sent.tokens[at]), int(now.clip(0).sum())
     order = [int(place) for place in np.argsort(-now) if now[place] > 0][:LARGEST_CLASSES]
-    named = ", ".join(f"{value.labels[place]} {percent(int(now[place]), count)}" for place in order)
+    named = ", ".join(f"{value.labels[place]} {percent(int(now[place]), explained)}" for place in order)
     how = "counted by the provider" if count_source(value.filling, at) == Provenance.PROVIDER else "modelled"
-    return f"The request of step {step_number(at):,} has {tokens(count)} prompt tokens ({how}): {named}."
+    size = f"The request of step {step_number(at):,} has {tokens(count)} prompt tokens ({how})"
+    fewer = explained - count
+    return (
+        f"{size}, {tokens(fewer)} fewer than its parts add up to: {named}."
+        if fewer > SAID * count
+        else f"{size}: {named}."
+    )
 
 
 def _residual(value: Prepared, at: int, rest: int) -> str:
@@ -166,16 +183,15 @@ def _residual(value: Prepared, at: int, rest: int) -> str:
 
 
 def _class_row(value: Prepared, place: int, now: Any, peak: int) -> dict[str, Any]:
-    count = int(value.filling.sent.tokens[peak])
-    at_peak = int(value.filling.areas(np.array([peak]))[0][place])
-    size = int(now[place])
+    largest = value.filling.areas(np.array([peak]))[0]
+    at_peak, size = int(largest[place]), int(now[place])
     return {
         "name": value.labels[place],
         "kind": _kind(value, place),
         "tokens": f"{size:,}".replace("-", "−"),
-        "share": percent(size, int(now.sum())) if size >= 0 else "",
+        "share": percent(size, int(now.clip(0).sum())) if size >= 0 else "",
         "peak": f"{at_peak:,}".replace("-", "−"),
-        "peak_share": percent(at_peak, count) if at_peak >= 0 else "",
+        "peak_share": percent(at_peak, int(largest.clip(0).sum())) if at_peak >= 0 else "",
     }
 
 

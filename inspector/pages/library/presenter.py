@@ -90,15 +90,15 @@ def _threshold(session: Session) -> dict[str, str]:
 def _fill(session: Filled) -> dict[str, Any]:
     """The largest request: how much of the window it fills, and whether it was counted or modelled. A larger one that
     is no overflow is not held against that window: its model has another, or it proves that this is not the window."""
-    fill = session.fill
+    fill, filled = session.fill, session.filled_window
     source = peak_source(session)
-    peak, window = f"{session.peak_tokens:,}", f"{session.effective_window:,} tokens"
-    is_share = fill <= OVER or session.overflows > 0 or not session.is_assessed
+    peak, window = f"{session.peak_tokens:,}", f"{filled or session.effective_window:,} tokens"
+    is_share = filled > 0 and (fill <= OVER or session.overflows > 0 or not session.is_assessed)
     held = f"{peak} of {window}" if is_share else f"{peak} tokens, not held against the session's window of {window}"
     return {
         "known": session.peak_tokens > 0,
         "is_share": is_share,
-        "percent": "<1" if 0 < fill < 0.5 else per_cent(session.peak_tokens / max(1, session.effective_window)),
+        "percent": "<1" if 0 < fill < 0.5 else per_cent(session.peak_tokens / max(1, filled)),
         "width": f"{min(fill, 100):.1f}",
         "level": "over" if fill > OVER else "near" if fill >= NEAR else "fine",
         "tokens": short(session.peak_tokens),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -145,7 +146,10 @@ def _recording(data: Timeline, steps: Ints, width: float, name: str = "recorded 
     """The line of the recording."""
     values = data.recorded[steps]
     line = theme.line(theme.RECORDED, width=width)
-    return _series(name, steps, values, line, **_reading(values, data.recorded_window, AT_STEP))
+    windows = data.windows[steps]
+    is_one = len(steps) == 0 or bool((windows == windows[0]).all())
+    reading = _reading(values, int(windows[0]) if len(steps) else 0, AT_STEP) if is_one else _shares(values, windows)
+    return _series(name, steps, values, line, **reading)
 
 
 def _stretches(compactions: Ints, steps: Ints) -> int:
@@ -211,9 +215,20 @@ def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
     the window is 0."""
     if not window:
         return {"hovertemplate": f"%{{y:.3~s}} tokens{place}"}
-    exact = 100 * values / window
-    share = np.where((np.rint(exact) == 100) & (exact != 100), exact, np.rint(exact)).astype(np.float32)
+    share = _per_cent(100 * values / window)
     return {"customdata": share, "hovertemplate": f"%{{y:.3~s}} tokens (%{{customdata:.4~f}}\u00a0%){place}"}
+
+
+def _shares(values: Floats, windows: Ints) -> dict[str, Any]:
+    """The same where calls have models with different windows: each share is of its own call's, if that is known."""
+    shares = _per_cent(100 * values / np.where(windows > 0, windows, np.nan)).tolist()
+    words = ["" if math.isnan(share) else f" ({share:.6g}\u00a0%)" for share in shares]
+    return {"customdata": words, "hovertemplate": f"%{{y:.3~s}} tokens%{{customdata}}{AT_STEP}"}
+
+
+def _per_cent(exact: Floats) -> NDArray[np.float32]:
+    """Rounded to whole per cent, but for what would then seem to be the whole."""
+    return np.where((np.rint(exact) == 100) & (exact != 100), exact, np.rint(exact)).astype(np.float32)
 
 
 def _series(name: str, steps: Ints, values: Floats | Ints, line: dict[str, Any], **more: Any) -> dict[str, Any]:

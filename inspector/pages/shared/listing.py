@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 from urllib.parse import urlencode
 
 from django.db.models import Case, Count, ExpressionWrapper, F, FloatField, Q, QuerySet, Sum, When
-from django.db.models.functions import Cast, Coalesce
+from django.db.models.functions import Cast, Coalesce, NullIf
 from django.http import QueryDict
 
 from inspector.models import Project, Session
@@ -167,11 +167,12 @@ def rows_of(project: Project, listed: QuerySet[Session]) -> list[Filled]:
 
 
 def with_fill(sessions: QuerySet[Session]) -> QuerySet[Filled]:
-    """With `fill`, the largest request in per cent of the window in use, and `started`."""
-    window = Cast(Coalesce("window_override", "model_window", "window"), FloatField())
-    share = ExpressionWrapper(F("peak_tokens") * 100.0 / window, output_field=FloatField())
-    fill = Case(When(Q(window__gt=0), then=share), default=0.0, output_field=FloatField())
-    return sessions.annotate(fill=fill, started=Coalesce("started_at", "created"))
+    """With `fill`, the largest request in per cent of `Session.filled_window`, 0 without one, and `started`."""
+    in_use = Coalesce("window_override", "model_window", "window")
+    is_judged = Q(peak_window__isnull=False, assessed_window=in_use)
+    window = NullIf(Case(When(is_judged, then=F("peak_window")), default=in_use), 0)
+    share = ExpressionWrapper(F("peak_tokens") * 100.0 / Cast(window, FloatField()), output_field=FloatField())
+    return sessions.annotate(fill=Coalesce(share, 0.0), started=Coalesce("started_at", "created"))
 
 
 def totals(sessions: QuerySet[Session]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import pytest
 from django.urls import reverse
 
@@ -43,6 +44,38 @@ def test_both_requests_in_the_table_of_classes_have_their_total(client, reading)
     first, last = re.findall(r'<td class="num"><b>([\d,]+)</b></td>', text)
     assert last == largest
     assert int(first.replace(",", "")) < int(largest.replace(",", ""))
+
+
+@pytest.fixture
+def switched(store):
+    """Two models: the second has a smaller window, and counts fewer tokens than the file's content has by the first."""
+    texts = [user("y" * 60_000), model("Read"), user("Go on"), model("Done"), user("Once more"), model("Short")]
+    built = session(*texts, overhead=2_000)
+    models = ("claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "voxtral-small-24b-2507")
+    counts = (22_000, 22_010, 6_000)
+    changed = [
+        msgspec.structs.replace(call, model=name, prompt_tokens=count)
+        for call, name, count in zip(built.calls, models, counts, strict=True)
+    ]
+    return store(msgspec.structs.replace(built, calls=tuple(changed), model=models[0]))
+
+
+def test_the_window_in_the_caption_is_that_of_the_step_and_says_so(client, switched):
+    text = words(page(client, switched, "?at=3"))
+    assert re.search(r"The largest has 22,010 at step 2; the window of step 3 is 32,768\.", text)
+    assert "at step 2; the window is 200,000." in words(page(client, switched, "?at=1"))
+
+
+def test_shares_of_a_request_never_exceed_the_whole(client, switched):
+    """The provider of the second model counted less than the parts of the request add up to."""
+    html = page(client, switched, "?at=3")
+    sentence = re.search(r"The request of step 3 has [^.]+\.", words(html))[0]
+    assert "6,000 prompt tokens (counted by the provider), 16," in sentence
+    assert "fewer than its parts add up to: user text" in sentence
+    assert max(int(share) for share in re.findall(r"(\d+) %", sentence)) <= 100
+    shares = [int(share) for share in re.findall(r'<td class="num">(\d+)\s*%', html)]
+    assert len(shares) > 3
+    assert max(shares) <= 100
 
 
 def test_every_tile_is_a_link_with_a_name_to_its_message(client, reading):

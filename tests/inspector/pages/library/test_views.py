@@ -81,6 +81,17 @@ def test_peak_fill_follows_the_window_that_a_person_set(client):
     assert titles(client, "?sort=-peak") == ["reset", "plain"]
 
 
+def test_peak_fill_is_the_share_of_the_window_of_the_model_that_the_largest_request_went_to(client):
+    session_row("small model", prompt_tokens_max=12_238, window=1_000_000, peak_window=32_768)
+    session_row("its model is not known", prompt_tokens_max=150_000, peak_window=0)
+    session_row("plain")
+    page = client.get("/").content.decode()
+    assert "12,238 of 32,768 tokens, recorded" in page
+    assert "150,000 tokens, not held against the session&#x27;s window of 200,000 tokens, recorded" in page
+    assert titles(client, "?sort=-peak") == ["plain", "small model", "its model is not known"]
+    assert titles(client, "?min_peak=37&max_peak=38") == ["small model"]
+
+
 @pytest.mark.parametrize("overflows", [0, 1])
 def test_a_peak_that_is_not_held_against_the_window_is_no_share_of_it(client, overflows):
     session_row("of another model", window=128_000, prompt_tokens_max=310_000, overflows=overflows)

@@ -32,6 +32,7 @@ def made(steps=40, *, replayed=True, window=200_000):
         policy="ContextGuard",
         window=window,
         recorded_window=window,
+        windows=np.full(steps, window),
         factor_raw=np.full(steps, 1.7),
         factor=np.full(steps, 1.7),
         factor_cap=5.0,
@@ -89,6 +90,14 @@ def test_the_replay_is_dashed_named_modelled_and_starts_at_the_divergence():
     assert trace.line.color not in (theme.RECORDED, theme.CALIBRATED)
     assert np.isnan(trace.y[:7]).all()
     assert not np.isnan(trace.y[7:]).any()
+
+
+def test_hovering_says_what_share_of_its_own_models_window_a_request_has():
+    data = made(4, replayed=False)
+    data = replace(data, recorded=np.full(4, 12_000.0), windows=np.array([200_000, 200_000, 32_000, 0]))
+    trace = next(trace for trace in context_timeline(data).data if trace.name == "recorded prompt tokens")
+    assert list(trace.customdata) == [" (6\u00a0%)", " (6\u00a0%)", " (38\u00a0%)", ""]
+    assert trace.hovertemplate.startswith("recorded prompt tokens: %{y:.3~s} tokens%{customdata} at step ")
 
 
 def test_hovering_says_tokens_their_share_of_the_window_and_the_step():
