@@ -28,6 +28,10 @@ ASSIGNED = '{"type":"task_assignment","taskId":"4","subject":"UI-4: Fix it","des
         ("a < b > c", "a < b > c"),
         ("<open>never closed", "<open>never closed"),
         ("", "and then this"),
+        ("/model", "and then this"),
+        ("/mcp:list", "and then this"),
+        ("/review the last change", "/review the last change"),
+        ("/srv/app", "/srv/app"),
     ],
 )
 def test_it_is_what_the_user_wrote_first_without_what_the_agent_put_before_it(text: str, title: str) -> None:
@@ -45,6 +49,10 @@ def test_it_is_cut_at_a_word_unless_that_is_very_long() -> None:
 
 def test_without_words_of_a_user_there_is_none() -> None:
     assert first_words([model("Hello")]) == ""
+
+
+def test_a_command_is_one_where_the_user_wrote_nothing_else() -> None:
+    assert first_words([user("/init"), model("Hello"), user("/compact")]) == "/init"
 
 
 @given(st.text(max_size=300))
