@@ -178,7 +178,7 @@ class CutToEnds(Edit, frozen=True):
     @property
     def words(self) -> str:
         last = f" and last {self.tail:,}" if self.tail else ""
-        return f"{self.what} cut to its first {self.head:,}{last} characters"
+        return f"the {self.what} was cut to its first {self.head:,}{last} characters"
 
     def applies(self, parts: PartColumns) -> Bools:
         cut = self.cut
@@ -287,7 +287,7 @@ class Removed(Edit, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"{self.what} removed"
+        return f"the {self.what} was removed"
 
     def sizes(self, parts: PartColumns) -> dict[str, Any]:
         return {"kind": GONE, **dict.fromkeys(SIZES, 0)}

@@ -36,7 +36,7 @@ class Shortened(Form, frozen=True):
     def words(self) -> str:
         if self.size < 0:
             return "pruned: the result was replaced by a placeholder"
-        what = "result cut to" if self.part == RESULT else "message cut to"
+        what = "the result was cut to" if self.part == RESULT else "the message was cut to"
         return f"{what} its first and last {self.size // 2:,} bytes"
 
     def touches(self, kind: int) -> bool:

@@ -6,7 +6,7 @@ sent to the same model within the cache's lifetime. What a recording's provider 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests, estimator_of
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.trace import Trace
+from guard_core.views import has_beginning
 from guard_core.windows.models import ModelAnswers, answers_of, main_model
 from guard_core.windows.prices import Rates, rates_of
 
@@ -235,11 +236,15 @@ def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -
         before = sent.shared_behind(place - 1, step - 1) if is_warm else 0
         return SummaryCosts(step, calls, prompt, min(prompt, before), output, is_estimated)
 
-    if sent.trace is not None:
-        return tuple(item(*row) for row in modelled_summaries(sent, sent.trace))
     facts, last = sent.facts, len(sent.tokens)
+    again = sent.compactions_as_recorded.values() if sent.trace is not None else sent.fired
+    places = [(fired.step, fired.counted.place, fired.compacted) for fired in again if fired.counted is not None]
+    if sent.trace is not None:
+        modelled = [
+            item(*row) for row in modelled_summaries(sent, sent.trace) if row[0] not in sent.compactions_as_recorded
+        ]
+        return tuple(sorted([*modelled, *_of_records(sent, places, item)], key=lambda costs: costs.step))
     grown = int(sent.tokens[-1]) if last else 0  # at least
-    places = [(fired.step, fired.counted.place, fired.compacted) for fired in sent.fired if fired.counted is not None]
     by = {
         replaced.place: fired.step
         for fired in sent.fired
@@ -251,22 +256,34 @@ def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -
             step = by.get(counted.place, last)  # of one that another replaced before any call, that of the other
             least = grown if step == last else int(sent.tokens[step - 1]) if step else 0
             places.append((step, counted.place, max(least, facts.ledger.bases[counted.place].tokens_before)))
-    records = [(step, facts.session.compactions[at], at, before) for step, at, before in places]
-    summaries = [
-        (step, _recorded(sent, record, at, before), record.timestamp, at) for step, record, at, before in records
-    ]
-    return tuple(item(step, *tokens, moment, at) for step, tokens, moment, at in summaries if tokens is not None)
+    return tuple(_of_records(sent, places, item))
+
+
+def _of_records(
+    sent: SentRequests, places: Iterable[tuple[int, int, int]], item: Callable[..., SummaryCosts]
+) -> Iterator[SummaryCosts]:
+    """The summaries of recorded compactions, each given by its step, its place in the recording and the prompt tokens
+    before it."""
+    for step, at, before in places:
+        record = sent.facts.session.compactions[at]
+        tokens = _recorded(sent, record, at, before)
+        if tokens is not None:
+            yield item(step, *tokens, record.timestamp, at)
 
 
 def modelled_summaries(sent: SentRequests, trace: Trace) -> list[tuple[int, int, int, int]]:
     """Step, calls, prompt and output tokens of the summariser in a replay: the policy's own estimate of what it was
-    given, and the bytes of what it wrote, at the session's ratios."""
+    given, with what a recording that begins within a conversation lacks of it, and the bytes of what it wrote, at the
+    session's ratios."""
     per_estimate, per_byte = session_ratios(sent.facts, estimator_of(sent.ledger, trace))
+    at: list[int] = sent.ledger.steps["at"].tolist()
     rows = []
     for record in trace.compactions:
         passes = [one for one in record.passes if one.summariser_contents and not one.fallback]
         if passes:
             prompt = round(sum(one.summariser_tokens for one in passes) * per_estimate)
+            is_whole = has_beginning(record.before, at[record.step]) and has_beginning(passes[0].summariser_view, 1)
+            prompt += sent.facts.attribution.prologue if is_whole else 0
             rows.append((record.step, len(passes), prompt, round(sum(one.summary_bytes for one in passes) * per_byte)))
     return rows
 

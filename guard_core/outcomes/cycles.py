@@ -45,13 +45,17 @@ class Cycle(msgspec.Struct, frozen=True):
 
 def cycles_of(sent: SentRequests) -> tuple[Cycle, ...]:
     """The cycles of one side, one for each step with compactions. The limit is the threshold of the policy, of a
-    recording that of its agent's own rule, where there is one, else the window."""
+    recording that of its agent's own rule, where there is one, else the window. The cycle of a recorded compaction that
+    a replay makes again is the recorded one."""
+    again = sent.compactions_as_recorded
+    recorded = {cycle.step: cycle for cycle in cycles_of(SentRequests.recorded(sent.facts))} if again else {}
     first: dict[int, int] = {}
     for item in sent.fired:
         first.setdefault(item.step, item.before)
     after = sent.tokens[list(first)].tolist()
     rows = zip(first.items(), after, _limits(sent, first), strict=True)
-    return tuple(Cycle(step, before, tokens, limit) for (step, before), tokens, limit in rows)
+    cycles = (Cycle(step, before, tokens, limit) for (step, before), tokens, limit in rows)
+    return tuple(recorded[cycle.step] if cycle.step in again else cycle for cycle in cycles)
 
 
 def _limits(sent: SentRequests, before: dict[int, int]) -> list[int]:

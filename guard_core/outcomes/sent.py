@@ -62,6 +62,22 @@ class SentRequests:
         return self.case.fired
 
     @cached_property
+    def steps_as_recorded(self) -> int:
+        """How many requests a replay under the rule of the recording's own agent begins with that are the recorded
+        ones; 0 of a replay under another rule."""
+        rule = self.facts.explanation.rule
+        if self.trace is None or rule is None or rule.policy != self.trace.policy:
+            return 0
+        changed = np.flatnonzero(self.tokens != self.facts.requests.tokens)
+        return int(changed[0]) if len(changed) else len(self.tokens)
+
+    @cached_property
+    def compactions_as_recorded(self) -> dict[int, Fired]:
+        """The recorded compactions, by step, that the replay makes again within these requests."""
+        steps = {item.step for item in self.fired if item.step < self.steps_as_recorded}
+        return {item.step: item for item in self.facts.recording.fired if item.step in steps}
+
+    @cached_property
     def repeated(self) -> Ints:
         """The message of the user that a replayed policy repeats in the request of each step; -1 where it does not."""
         users = self.ledger.steps["user_event"]
@@ -147,6 +163,9 @@ class SentRequests:
             begin, epoch = self.common(step)
             shared[step] = self._priced(begin, step, epoch)
         shared = np.minimum(shared, self.tokens)
+        if self.compactions_as_recorded:
+            again = slice(self.steps_as_recorded)
+            shared[again] = SentRequests.recorded(self.facts).shared[again]
         return shared
 
     def _commons(self, views: ViewColumns, steps: Ints) -> tuple[Ints, NDArray[np.bool_]]:

@@ -37,7 +37,7 @@ class CutResults(Form, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"result cut to its first and last {KEPT} characters"
+        return f"the result was cut to its first and last {KEPT} characters"
 
     def touches(self, kind: int) -> bool:
         return kind == RESULT

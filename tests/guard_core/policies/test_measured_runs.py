@@ -3,10 +3,14 @@ runs are the runs."""
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from guard_core.estimation.usage import PROVIDER, usage_for
 from guard_core.findings import Facts
 from guard_core.ledger import Ledger
+from guard_core.outcomes.bill import Prices
+from guard_core.outcomes.outcome import outcome_of
+from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import POLICIES, get_policy
 from guard_core.recordings import read
 from guard_core.replay import observe_recorded, replay
@@ -81,3 +85,10 @@ def check_is_the_recording(session: Session, window: Sourced | None = None) -> N
     assert trace.columns["modelled_prompt_tokens"][:stop][counts > 0].tolist() == counts[counts > 0].tolist()
     assert (trace.columns["prompt_tokens_source"][:stop][counts > 0] == PROVIDER).all()
     assert not any("first prompt after each replayed compaction" in note for note in trace.notes)
+    if not manual:
+        prices = Prices.of(session, facts.ledger)
+        recorded, replayed = (
+            outcome_of(sent, prices) for sent in (SentRequests.recorded(facts), SentRequests.replayed(facts, trace))
+        )
+        assert replayed.cycles == recorded.cycles
+        assert replayed.costs == structs.replace(recorded.costs, source=replayed.costs.source)

@@ -31,7 +31,7 @@ def test_it_says_what_that_policy_compared_and_nothing_of_another_agents_prompt(
 
 def test_it_says_how_much_of_a_result_the_summariser_was_given(client, coding):
     text = page(client, coding, "policy=pi")
-    assert "Parts of messages: result cut to its first 2,000 characters." in text
+    assert "Parts of messages: the result was cut to its first 2,000 characters." in text
     assert "dropped to fit its own window" not in text
     assert 'class="is-summarised"' in text
 

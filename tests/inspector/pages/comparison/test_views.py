@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from itertools import pairwise
 from urllib.parse import parse_qs
 
 import pytest
@@ -152,10 +153,15 @@ def test_a_policy_that_rewrites_messages_when_they_are_recorded_says_so_in_its_r
     results = (tool_call(), tool_result("x" * 400_000), model("done"))
     row = store(session(user("go"), *results, user("and now?"), model("yes")))
     text = client.get(address(row)).content.decode()
-    line = next(line for line in text.split("<tr") if ">Codex</a>" in line)
-    assert "rewrites each message when it is recorded, which counts as no compaction: result cut to" in line
-    line = next(line for line in text.split("<tr") if ">Claude Code</a>" in line)
-    assert "rewrites each message" not in line
+    notes = {
+        name: after
+        for line, after in pairwise(text.split("<tr"))
+        for name in ("Codex", "Claude Code")
+        if f">{name}</a>" in line
+    }
+    said = "rewrites each message when it is recorded, which counts as no compaction: the result was cut to"
+    assert said in notes["Codex"]
+    assert "rewrites each message" not in notes["Claude Code"]
 
 
 def test_a_simulated_session_has_no_row_of_a_recording(client, store):
