@@ -10,7 +10,7 @@ from guard_core.cli import plain
 from guard_core.counts import RECORDED, split_words
 from guard_core.findings import Facts, Finding, Verdict, conclusions
 from guard_core.findings.claims import SEVERITIES
-from guard_core.findings.verdict import peak_of
+from guard_core.findings.peak import peak_of
 from guard_core.findings.words import counted
 from guard_core.sessions import Session
 from guard_core.windows.call_windows import WindowWarning, windows_words

@@ -17,6 +17,7 @@ from guard_core.findings.claims import (
     Verdict,
 )
 from guard_core.findings.facts import Case, Facts
+from guard_core.findings.peak import peak_of
 from guard_core.findings.presence import shortened
 from guard_core.findings.repeated_results import repeated_words
 from guard_core.findings.repetition import loop_words, pace_words
@@ -175,15 +176,6 @@ def _remark(case: Case) -> str:
     blind = [bool(item.counted and facts.removes_nothing(item.counted)) for item in case.fired]
     whose = "some of them" if not all(blind) else "it" if counts.total == 1 else "they"
     return f", what {whose} removed not in the file" if any(blind) else ""
-
-
-def peak_of(case: Case) -> Peak:
-    """The request of one side that fills most of its window; the largest one, where the window of that is unknown."""
-    largest, filled = case.facts.requests.peak if case.is_recorded else None, case.filled
-    step = int(case.tokens.argmax()) if largest is None else largest.step
-    if case.windows[step] and filled.max() > filled[step]:
-        step = int(filled.argmax())
-    return Peak(int(case.tokens[step]), step, MODELLED if case.modelled[step] else "recorded")
 
 
 def _total(case: Case) -> int:

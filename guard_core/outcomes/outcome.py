@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from guard_core.counts import MODELLED, RECORDED
+from guard_core.counts import MODELLED, RECORDED, Peak
 from guard_core.findings.facts import Facts
+from guard_core.findings.peak import peak_of, peak_window
 from guard_core.findings.sizes import NEAR_MISS_SHARE, runs
 from guard_core.forms import get_form
 from guard_core.outcomes.bill import Bill, Prices, SummaryCosts, bill_of, reported_bill
@@ -55,17 +56,18 @@ class Closest(msgspec.Struct, frozen=True):
 class PolicyOutcome(msgspec.Struct, frozen=True):
     """One row. Steps count from 0, -1: none; tokens are prompt tokens.
 
-    `overflows` are requests over their model's window, and those that the provider refused, or of a replay those as
-    large as one that it refused, `refused` steps at which a policy replaced a request over the window with a smaller
-    one; `near_misses` counts how often the requests rose above NEAR_MISS_SHARE of the window without leaving it, `held`
-    the steps at which a policy did not compact, or did in vain, by reason. `cycles` are the first MOST_LISTED of
-    `cycle_count`, `least_room` the least room that any cycle left, `stuck` the number of the first that left none.
-    `divergence` is the first step whose request has another size than the recorded one. `paid` and `saved` are sums
-    over all compactions, `unpaid` counts those that never paid; in the unit of `windows.prices`. `reported` is the bill
-    by what the provider reported, of a recording that has it. `rewrites` says what a policy does to messages before it
-    compacts at all, so that its requests are smaller than the recorded ones without a compaction. `closest` is of a
-    replay without a compaction that compared tokens with a threshold and stayed below it. `largest_summariser` are the
-    most prompt tokens that any summariser's call of a replay has, modelled.
+    `peak` is the request that fills most of its model's window, `peak_window`, 0 where that is not known; the largest
+    one there. `overflows` are requests over their model's window, and those that the provider refused, or of a replay
+    those as large as one that it refused, `refused` steps at which a policy replaced a request over the window with a
+    smaller one; `near_misses` counts how often the requests rose above NEAR_MISS_SHARE of the window without leaving
+    it, `held` the steps at which a policy did not compact, or did in vain, by reason. `cycles` are the first
+    MOST_LISTED of `cycle_count`, `least_room` the least room that any cycle left, `stuck` the number of the first that
+    left none. `divergence` is the first step whose request has another size than the recorded one. `paid` and `saved`
+    are sums over all compactions, `unpaid` counts those that never paid; in the unit of `windows.prices`. `reported` is
+    the bill by what the provider reported, of a recording that has it. `rewrites` says what a policy does to messages
+    before it compacts at all, so that its requests are smaller than the recorded ones without a compaction. `closest`
+    is of a replay without a compaction that compared tokens with a threshold and stayed below it. `largest_summariser`
+    are the most prompt tokens that any summariser's call of a replay has, modelled.
     """
 
     policy: str
@@ -81,6 +83,7 @@ class PolicyOutcome(msgspec.Struct, frozen=True):
     held: dict[str, int]
     peak: int
     peak_step: int
+    peak_window: int
     cycles: tuple[Cycle, ...]
     cycle_count: int
     least_room: int | None
@@ -117,6 +120,7 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
     reported = reported_bill(facts, prices) if trace is None else None
     payback = paybacks(sent, bill)
     settings = {} if trace is None else trace.settings
+    peak = peak_of(case) if len(sent.tokens) else Peak(0, -1, MODELLED)
     near = (case.tokens > NEAR_MISS_SHARE * case.windows) & (case.tokens <= case.windows)
     return PolicyOutcome(
         policy="" if trace is None else trace.policy,
@@ -130,8 +134,9 @@ def outcome_of(sent: SentRequests, prices: Prices, rules: Sequence[StatedRule] |
         refused=0 if trace is None else sent_again(trace),
         near_misses=len(runs(near)),
         held=_held(trace),
-        peak=int(sent.tokens.max(initial=0)),
-        peak_step=int(np.argmax(sent.tokens)) if len(sent.tokens) else -1,
+        peak=peak.tokens,
+        peak_step=peak.step,
+        peak_window=peak_window(case) if len(sent.tokens) else case.window.value,
         cycles=cycles[:MOST_LISTED],
         cycle_count=len(cycles),
         least_room=min((cycle.room for cycle in cycles), default=None),

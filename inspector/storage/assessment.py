@@ -8,7 +8,7 @@ from typing import Any
 from guard_core.defaults import LOOP_LENGTH
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, conclusions, request_words
-from guard_core.findings.verdict import peak_of
+from guard_core.findings.peak import peak_of, peak_window
 from guard_core.windows.models import main_model
 from guard_core.windows.window_evidence import judge_session
 from inspector.models import Session
@@ -46,7 +46,7 @@ def assessment(facts: Facts) -> dict[str, Any]:
         "severity": SEVERITY[verdict.severity],
         "kinds": " ".join(["", *sorted(counts), ""]),
         "peak_tokens": peak.tokens,
-        "peak_window": side.window_at(peak.step) if side.rests_on_window(peak.step) else int(side.windows[peak.step]),
+        "peak_window": peak_window(side),
         "peak_source": peak.source,
         "overflows": counts["overflow"] + counts["refused"],
         "near_misses": counts["near_miss"],

@@ -65,15 +65,15 @@ def _held(row: PolicyOutcome) -> ComparisonCell:
 
 
 def _peak(row: PolicyOutcome) -> ComparisonCell:
-    return ComparisonCell(
-        percent(row.peak, row.window), f"step {step_number(row.peak_step):,}" if row.peak_step >= 0 else ""
-    )
+    where = f"step {step_number(row.peak_step):,}" if row.peak_step >= 0 else ""
+    return ComparisonCell(percent(row.peak, row.peak_window) if row.peak_window else tokens(row.peak), where)
 
 
 def _room(row: PolicyOutcome) -> ComparisonCell:
     if row.least_room is None:
         return ComparisonCell(DASH)
-    stuck = f"made no room at cycle {row.stuck + 1:,}" if row.stuck >= 0 else ""
+    is_room = 0 <= row.stuck < len(row.cycles) and row.cycles[row.stuck].room > 0  # yet the request became no smaller
+    stuck = f"{'freed nothing' if is_room else 'made no room'} at cycle {row.stuck + 1:,}" if row.stuck >= 0 else ""
     return ComparisonCell(short(row.least_room) if row.least_room > 0 else "none", stuck, row.stuck >= 0)
 
 
@@ -131,7 +131,13 @@ COLUMNS = (
         lambda row: row.near_misses,
         lambda row: ComparisonCell(tokens(row.near_misses)),
     ),
-    PolicyColumn("peak", "Peak", "the largest request, of the window", lambda row: row.peak, _peak),
+    PolicyColumn(
+        "peak",
+        "Peak",
+        "the fullest request, as a share of its model's window",
+        lambda row: row.peak / max(1, row.peak_window),
+        _peak,
+    ),
     PolicyColumn(
         "cost", "Cost", "of all calls, the summariser's included, at list prices", lambda row: row.costs.total, _cost
     ),

@@ -16,8 +16,8 @@ from guard_core.estimation.sharing import TOTAL
 from guard_core.estimation.unrecorded import unrecorded
 from guard_core.findings import NEAR_MISS_SHARE, Case, Facts, Finding
 from guard_core.findings.claims import SEVERITIES
+from guard_core.findings.peak import peak_of
 from guard_core.findings.sizes import if_window_at, stated_window
-from guard_core.findings.verdict import peak_of
 from guard_core.findings.words import compactions_words, off_words, totals_words
 from guard_core.rules import Explanation, Interval
 from guard_core.rules.words import agreement_words, threshold_words

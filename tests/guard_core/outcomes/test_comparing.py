@@ -10,11 +10,13 @@ import pytest
 
 from guard_core import memory
 from guard_core.estimation.usage import usage_for
+from guard_core.findings import conclusions
 from guard_core.ledger import Ledger
 from guard_core.memory import limited_growth
 from guard_core.outcomes import comparing
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart, made_apart
+from guard_core.outcomes.outcome import recorded_outcome
 from guard_core.outcomes.words import assumptions, closest_words, refused_words, summariser_words
 from guard_core.policies import POLICIES, get_policy
 from guard_core.recordings import read
@@ -38,6 +40,15 @@ def rows(session, **more):
 def growing():
     """The rows of GROWING."""
     return rows(GROWING)
+
+
+def test_the_peak_is_the_fullest_request_by_the_window_of_its_own_model_as_in_the_verdict():
+    session = counted((150_000, 160_000, 12_000), names=("claude-opus-4-6",) * 2 + ("voxtral-small-24b-2507",))
+    facts = facts_of(msgspec.structs.replace(session, model="claude-opus-4-6"))
+    row = recorded_outcome(facts, Prices.of(facts.session, facts.ledger))
+    assert (row.peak, row.peak_step, row.peak_window) == (12_000, 2, 32_768)
+    _, verdict = conclusions(facts)
+    assert (row.peak, row.peak_window) == (verdict.numbers["peak"], verdict.numbers["window"])
 
 
 def test_the_recording_is_on_top_and_every_policy_follows(growing):
