@@ -111,7 +111,8 @@ def _counts(usage: Usage, at: int, epochs: int, steps: int) -> tuple[bytes, list
                 anchors.kept[: at + 1],
                 anchors.begins[: epochs + 1],
             ]
-            rule = None if usage.compared is None else usage.compared[:2]
-            arrays += [] if usage.compared is None else [usage.compared.tokens[:steps]]
+            compared = usage.compared
+            rule = None if compared is None else (*compared[:2], repr(compared.counter))
+            arrays += [] if compared is None else [compared.tokens[:steps]]
             return encode((scalars, ratios, inserted, usage.exceeded, rule)), arrays
     return None

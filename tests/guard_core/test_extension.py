@@ -3,9 +3,10 @@
 import dataclasses
 
 import msgspec
+import numpy as np
 import pytest
 
-from guard_core.estimation.agents_view import ExceededWindow
+from guard_core.estimation.agents_view import ComparedCounts, ExceededWindow
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.usage import AttributedUsage, usage_for
 from guard_core.extension import basis, extended
@@ -111,3 +112,15 @@ def test_recorded_prompts_count_as_long_as_they_say_the_same():
     assert extended(trace, known, other, POLICY, **{**settings, "usage": usage_for(other, None)}) is None
     exceeded = usage_for(ledger, None, ExceededWindow(5_000, 5_500))  # another session has grown so that it shows this
     assert extended(trace, known, ledger, POLICY, **{**settings, "usage": exceeded}) is None
+
+
+def test_a_trace_is_not_extended_where_the_agents_own_rule_counts_otherwise_by_now():
+    ledger = Ledger.of(msgspec.structs.replace(chat(20), usage_ratio=None))
+
+    def usage(counter):
+        return usage_for(ledger, None, find_compared=lambda: ComparedCounts("pi", "", np.zeros(20), counter))
+
+    trace = replay(ledger, POLICY, **SETTINGS, usage=usage("prompt"))
+    known = basis(ledger, POLICY, 20, **SETTINGS, usage=usage("prompt"))
+    assert extended(trace, known, ledger, POLICY, **SETTINGS, usage=usage("prompt")) is not None
+    assert extended(trace, known, ledger, POLICY, **SETTINGS, usage=usage("prompt and output")) is None
