@@ -115,6 +115,10 @@ class Story:
         if row is not None and self.session.agent_format == "qwen-code":
             worst = max((call.prompt_tokens or 0 for call in self.session.calls if call.model == model), default=0)
             return taken_by_agent("qwen-code", model, row, worst, self.session.version)  # a table of its versions
+        if row is not None and self.session.agent_format == "copilot-cli":
+            worst = max((call.prompt_tokens or 0 for call in self.session.calls if call.model == model), default=0)
+            served = context_window(f"github-copilot/{model}")
+            return row if served is None or worst > served.value else served
         if row is not None and self.session.agent_format == "gemini-cli":
             return row if row.value == 1_048_576 else Sourced(1_048_576, Provenance.ASSUMED)
         if row is None or self.session.agent_format != "claude-code" or model.endswith("[1m]"):

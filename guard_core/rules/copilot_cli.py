@@ -21,7 +21,7 @@ from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, Checks, RuleCounter
 from guard_core.rules.settings import AUTO, SWITCH_WORDS, Typed, chosen, percentage, window_setting
 from guard_core.rules.thresholds import FRACTIONS, share_of, windows_of
-from guard_core.sessions import Session
+from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.views import Span
 
 SHARE = 80.0  # per cent of the window
@@ -35,7 +35,7 @@ COUNTER = RuleCounter(
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The share of the window at which a summary is begun; the one at which calls wait for it is not compared."""
-    window = stretch.window
+    window = _window(stretch)
     share = chosen("background_threshold", percentage(typed, "background_threshold"), SHARE, "%", "default")
     part = float(share.value or SHARE) / 100
     formula, threshold = share_of(part, window.value) if window else (f"{part * 100:g} % of the window", None)
@@ -46,6 +46,15 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         threshold=threshold,
         formula=formula,
     )
+
+
+def _window(stretch: Stretch) -> Sourced | None:
+    """The window of a stretch. A looked-up one is an assumption: the program compares with the most prompt tokens that
+    the service takes, and that may be the window without the room for an answer."""
+    window = stretch.window
+    if window is None or window.source is not Provenance.MODEL_TABLE:
+        return window
+    return Sourced(window.value, Provenance.ASSUMED, window.note)
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

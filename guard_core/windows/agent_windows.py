@@ -2,7 +2,7 @@
 
 A threshold that follows from the window follows from this one. Source: own_rules.md, sections 1 and 2, measured by
 running Claude Code 2.1.14 to 2.1.332 and Gemini CLI 0.61.0; Qwen Code 0.8.2, 0.15.10, 0.21.10 and 0.24.4, run with a
-model that it knows or does not know, and `tokenLimits` of 0.8.2.
+model that it knows or does not know, and `tokenLimits` of 0.8.2; for GitHub Copilot, the table's rows of that service.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from guard_core.agent_versions import numbers
 from guard_core.claude_code_limits import DEFAULT_WINDOW as CLAUDE_CODE_WINDOW
 from guard_core.claude_code_limits import default_window
 from guard_core.sessions import Provenance, Sourced
-from guard_core.windows.models import LONG_CONTEXT, LONG_CONTEXT_SUFFIX
+from guard_core.windows.models import LONG_CONTEXT, LONG_CONTEXT_SUFFIX, context_window
 
 CLAUDE_WINDOW = 200_000  # tokens: of Claude's models without the long context (platform.claude.com, "Context windows")
 GEMINI_CLI_LIMIT = 1_048_576  # tokens: tokenLimit() of Gemini CLI for every model it names
+COPILOT_CLI = "copilot-cli"
+COPILOT = "github-copilot"  # as the table of models calls the service, which Copilot CLI's files do not name
 QWEN_CODE = "qwen-code"
 QWEN_LIMIT, QWEN_LATER_LIMIT = 131_072, 200_000  # tokens: DEFAULT_TOKEN_LIMIT of 0.8.2 to 0.15.10, of 0.21.2 to 0.24.4
 QWEN_ONE_LIMIT_FROM, QWEN_LIMIT_UP_TO, QWEN_LATER_FROM = (0, 10), (0, 16), (0, 21)
@@ -48,6 +50,8 @@ def taken_by_agent(format_: str, model: str, window: Sourced, largest: int, vers
         return window
     if format_ == QWEN_CODE:
         return _qwen_code(model, window, largest, version)
+    if format_ == COPILOT_CLI:
+        return _copilot_cli(model, window, largest)
     return _TAKEN[format_](model, window, largest, version) if format_ in _TAKEN else window
 
 
@@ -87,6 +91,12 @@ def _managed_agents(model: str, window: Sourced, largest: int, version: str) -> 
 
 def _gemini_cli(model: str, window: Sourced, largest: int, version: str) -> Sourced:
     return _default(window, GEMINI_CLI_LIMIT, "Gemini CLI's limit for its models")
+
+
+def _copilot_cli(model: str, window: Sourced, largest: int) -> Sourced:
+    """GitHub Copilot's window for the model, smaller than its maker's, where it holds all that was answered."""
+    served = context_window(f"{COPILOT}/{model}")
+    return window if served is None or largest > served.value else served
 
 
 def _qwen_code(model: str, window: Sourced, largest: int, version: str) -> Sourced:

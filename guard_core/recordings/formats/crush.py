@@ -46,6 +46,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.known_names import Names, words
 from guard_core.recordings.reading.refusals import names_length
+from guard_core.recordings.reading.served_models import served_model
 from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.sqlite_source import Database, tables
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -289,7 +290,8 @@ def _finish(items: list[JSON]) -> _Finish:
 
 def _call(row: JSON, event: Event, finish: _Finish) -> dict[str, Any]:
     """Fields of ModelCall."""
-    about = {"model": fields.text(row, "model"), "timestamp": event.timestamp, "source_id": event.source_id}
+    model = served_model(fields.text(row, "provider"), fields.text(row, "model"))
+    about = {"model": model, "timestamp": event.timestamp, "source_id": event.source_id}
     return {**about, "prompt_tokens": finish.prompt, "output_tokens": finish.completion}
 
 

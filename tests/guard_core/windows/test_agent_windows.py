@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from guard_core.findings import Facts
+from guard_core.checker import check
+from guard_core.findings import Facts, conclusions
 from guard_core.rules import explain
 from guard_core.sessions import Provenance, Sourced
 from guard_core.windows.agent_windows import taken_by_agent
@@ -48,6 +49,40 @@ def test_managed_agents_have_a_window_of_claudes_models(window, largest, expecte
     taken = taken_by_agent("managed-agents", "", window, largest)
     assert (taken.value, taken.source) == (expected, source)
     assert taken_by_agent("managed-agents", "", taken, largest) == taken
+
+
+@pytest.mark.parametrize(
+    ("model", "largest", "expected"),
+    [
+        ("claude-opus-4.8", 150_000, 264_000),
+        ("claude-opus-4.8", 300_000, 1_000_000),  # more than GitHub Copilot's window holds was answered
+        ("homemade", 150_000, 1_000_000),
+    ],
+)
+def test_copilot_cli_takes_github_copilots_window_where_it_holds_all_that_was_answered(model, largest, expected):
+    assert taken_by_agent("copilot-cli", model, TABLE, largest).value == expected
+    stated = Sourced(500_000, Provenance.RECORDER)
+    assert taken_by_agent("copilot-cli", model, stated, largest) == stated
+
+
+def test_a_claim_about_copilot_cli_is_checked_by_github_copilots_window():
+    session = transcript("copilot-cli", "1.0.74", prompts=(150_000, 180_000, 250_000, 60_000))
+    calls = [replace(call, model="claude-opus-4.8") for call in session.calls]
+    session = replace(session, model="", calls=(*calls[:3], replace(calls[3], model="gpt-5.4")))
+    findings, verdict = conclusions(facts := Facts.of(session))
+    assert (facts.window.value, other_windows(session)) == (264_000, [0, 0, 0, 400_000])
+    assert "peak 94.7 % of the window at step 3" in verdict.sentence
+    assert not check(session, findings, facts.window, verdict)
+
+
+def test_a_looked_up_window_that_copilot_clis_compaction_contradicts_is_said_to_be_assumed():
+    session = transcript("copilot-cli", "1.0.74", prompts=(90_000, 120_000, 150_000, 60_000), tokens_before=160_540)
+    session = replace(session, calls=tuple(replace(call, model="claude-opus-4.8") for call in session.calls))
+    findings, verdict = conclusions(facts := Facts.of(replace(session, model="")))
+    words = next(finding.sentence for finding in findings if finding.kind == "other_threshold")
+    assert words.startswith("The window of Copilot CLI is not known: ")
+    assert words.endswith("the assumed 264,000 would give 211,200.")
+    assert not check(facts.session, findings, facts.window, verdict)
 
 
 @pytest.mark.parametrize(

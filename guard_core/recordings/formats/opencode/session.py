@@ -32,6 +32,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.refusals import names_length
+from guard_core.recordings.reading.served_models import served_model
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
@@ -350,7 +351,7 @@ class OpenCodeReader:
         cached, written = fields.tokens(cache, "read"), fields.tokens(cache, "write")
         fresh = fields.signed_tokens(usage, "input")
         prompt = max(0, (fresh or 0) + (cached or 0) + (written or 0))
-        model = fields.text(info, "modelID")
+        model = served_model(fields.text(info, "providerID"), fields.text(info, "modelID"))
         created, source_id = _created(info), fields.text(finish, "id") or fields.text(info, "id")
         if not prompt:
             return ModelCall(at=0, model=model, timestamp=created, source_id=source_id)

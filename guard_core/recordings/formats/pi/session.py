@@ -47,6 +47,7 @@ from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.identities import Identities
 from guard_core.recordings.reading.lost_lines import lost_words
 from guard_core.recordings.reading.refusals import names_length, says_too_long
+from guard_core.recordings.reading.served_models import served_model
 from guard_core.recordings.reading.source import ByteSource, Line, SourceShape
 from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import AgentSetting, Evidence, LeftBranches, ModelCall, RecordedCompaction, Session
@@ -466,7 +467,9 @@ class PiSessionReader:
             agent=self.agent,
             versions=self.versions.of(self.log.outlines),
             window=self.log.window(openclaw.WINDOW_NOTE if self.agent == openclaw.NAME else letta.WINDOW_NOTE),
-            model="" if self.log.calls else fields.text(self.header, "modelId"),
+            model=""
+            if self.log.calls
+            else served_model(fields.text(self.header, "provider"), fields.text(self.header, "modelId")),
             notes=tuple(notes),
             settings=(*self.settings, *((LOOKS_WITHIN_TURNS,) if self.looks_within_turns else ())),
             left=self.left if self.left != LeftBranches() else None,
@@ -496,7 +499,7 @@ def _call(message: dict[str, Any], place: dict[str, Any]) -> ModelCall | None:
         cached_tokens=cached if prompt else None,
         cache_write_tokens=written if prompt else None,
         output_tokens=fields.tokens(usage, "output") if prompt else None,
-        model=fields.text(message, "model"),
+        model=served_model(fields.text(message, "provider"), fields.text(message, "model")),
         timestamp=place["timestamp"],
         line=place["line"],
         source_id=fields.text(message, "responseId"),

@@ -77,6 +77,8 @@ def database(tmp_path: Path):
                     0,
                 )
                 connection.execute(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            if "served_by" in marks:
+                connection.execute("UPDATE messages SET model = 'gpt-5.4', provider = ?", (marks["served_by"],))
             for name in marks.get("summaries", ()):
                 connection.execute("UPDATE messages SET is_summary_message = 1 WHERE id = ?", (name,))
         connection.close()
@@ -107,6 +109,12 @@ def test_a_call_that_ended_in_an_error_was_not_answered(database):
     check_session(session)
     assert [(call.at, call.response) for call in session.calls] == [(1, 1), (3, None), (5, 5)]
     assert session.refused == ()
+
+
+@pytest.mark.parametrize(("provider", "model"), [("copilot", "github-copilot/gpt-5.4"), ("openai", "gpt-5.4")])
+def test_a_model_that_github_copilot_serves_is_called_by_that_service(database, provider, model):
+    session = read_as(FORMAT, database(USER, DONE, served_by=provider)).sessions[0]
+    assert {call.model for call in session.calls} == {model}
 
 
 def test_a_request_that_the_provider_refused_as_too_long_is_an_overflow_and_no_call(database):

@@ -20,6 +20,7 @@ from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import SubAgent
 from guard_core.triggers import AUTOMATIC, trigger_of
 from guard_core.views import CHANGED, JOINED, Inserted, Rewritten, Span
+from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -101,6 +102,20 @@ def test_one_message_may_hold_several_calls():
 def test_more_tokens_may_be_cached_than_counted():
     session = session_of(TALK[0], assistant("m2", 1, {"type": "step-start"}, text("I look"), finish(-5, 105)))
     assert session.calls[0].prompt_tokens == 100
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "window"),
+    [
+        ("github-copilot", "github-copilot/gpt-5.4", 400_000),
+        ("github-copilot-enterprise", "github-copilot/gpt-5.4", 400_000),
+        ("openai", "gpt-5.4", 1_050_000),
+    ],
+)
+def test_a_model_that_github_copilot_serves_has_the_window_of_that_service(provider, model, window):
+    step = ({"type": "step-start"}, text("I look"), finish(60, 40))
+    session = session_of(TALK[0], assistant("m2", 1, *step, modelID="gpt-5.4", providerID=provider))
+    assert (session.calls[0].model, judge_session(session).value) == (model, window)
 
 
 def test_a_count_that_is_none_is_told():

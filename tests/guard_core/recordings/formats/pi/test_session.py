@@ -13,7 +13,7 @@ from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.sessions import LeftBranches
 from guard_core.views import Inserted, Span
-from guard_core.windows.window_evidence import judge_session
+from guard_core.windows.window_evidence import judge_session, other_windows
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -78,6 +78,14 @@ def test_prompt_tokens_are_input_and_cache_together():
     assert [(call.at, call.prompt_tokens, call.cached_tokens) for call in session.calls] == [(1, 100, 50), (3, 140, 70)]
     assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
     assert session.system is None
+
+
+def test_a_model_that_github_copilot_serves_has_the_window_of_that_service():
+    served, own = ({"model": "gpt-5.4", "provider": provider} for provider in ("github-copilot", "openai"))
+    answers = (assistant("A", 90) | served, assistant("B", 100) | served, assistant("C", 120) | own)
+    session = session_of(*chain(user("List"), answers[0], user("More"), answers[1], user("And?"), answers[2]))
+    assert [call.model for call in session.calls] == ["github-copilot/gpt-5.4"] * 2 + ["gpt-5.4"]
+    assert (judge_session(session).value, other_windows(session)) == (400_000, [0, 0, 1_050_000])
 
 
 def test_only_the_path_to_the_last_entry_is_in_the_log():
