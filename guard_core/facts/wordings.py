@@ -91,12 +91,14 @@ _NEGATED = re.compile(
 )
 _GERMAN_NEGATION = re.compile(r"[^,;:]*\b(?:nicht|kein(?:e|en|em|er|es)?)\b", re.IGNORECASE)
 _NIE = re.compile(r"\bnie\b", re.IGNORECASE)  # "never" in German
+# Names of files, addresses and accounts, whose parts are no words of a language: "put it in .pi.deve". Ours.
+_NAMES = re.compile(r"\S*(?:(?<!\.)\.(?=[a-z0-9])|\\\w|@\w)\S*|\S*/\S*/\S*")
 _OPENING = re.compile(r"(?:[-*•]\s+(?:\[[ x]?\]\s+)?|\d+[.)]\s+)?[¿¡«„“\"]*\s*")  # marks before the first word
 
 
 def states_rule(sentence: str) -> bool:
     """Does a sentence say what to do, or not to do, by its wording."""
-    words = _OPENING.sub("", sentence, count=1)
+    words = _OPENING.sub("", _NAMES.sub(" ", sentence), count=1)
     stated = _STATED.sub("", words)
     if _RULE.search(_NIE.sub("", stated) if wordings_east.is_polish(words) else stated) or _NEGATED.match(words):
         return True

@@ -280,6 +280,21 @@ def test_what_happens_always_or_never_is_no_rule_in_any_known_language():
 @pytest.mark.parametrize(
     ("sentence", "kind"),
     [
+        ("we need to guide the users who put it in .app.deve because it is mine", ""),
+        ("the module is under src/nur/index.ts now", ""),
+        ("the logs are on nunca.example.org", ""),
+        ("Ändere nie src/nur/index.ts", RULE),
+        ("Der Test muss/soll lokal laufen", RULE),
+        ("Gut...nur die Tests ausführen", RULE),
+    ],
+)
+def test_a_part_of_a_name_is_no_word_of_another_language(sentence, kind):
+    assert kind_of(sentence) == kind
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
         ("Traditional job boards require deliberate search queries.", ""),
         ("require 'json'", ""),
         ("Require two reviews for each change.", RULE),
