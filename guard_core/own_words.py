@@ -19,10 +19,11 @@ _TAG = r"(ide_\w{1,40}|system-reminder|environment_details)"
 _BEFORE = re.compile(rf"\s*<{_TAG}>.*?</\1>", re.DOTALL)
 _CLOSING = re.compile(rf"</{_TAG}>\s*")
 # What one agent of a team of Claude Code (2.1) writes to another is all between two tags; an attribute, such as its
-# summary, may hold a ">".
+# summary, may hold a ">". What several wrote meanwhile comes in one message.
 _FROM_AGENT = re.compile(
-    r'\s*<teammate-message(?: [\w-]{1,40}="[^"]*")*>(?P<words>.*)</teammate-message>\s*', re.DOTALL
+    r'\s*<teammate-message(?P<about>(?: [\w-]{1,40}="[^"]*")*)>(?P<words>.*?)</teammate-message>\s*', re.DOTALL
 )
+_FROM_LEAD = ' teammate_id="team-lead"'
 # Tags that Cline and Roo Code put around what was typed (formatResponse, src/core/prompts/responses.ts).
 _WRAPPED = re.compile(r"<(task|user_message|feedback)>\s*(.*?)\s*(?:</\1>|$)")
 _ASSIGNS = '{"type":"task_assignment"'
@@ -93,9 +94,21 @@ def typed_text(text: str) -> str:
     while (begun := _last_block(text, start, stop)) >= 0:
         stop = begun
     typed = text if (start, stop) == (0, len(text)) else text[start:stop].strip()
-    if (sent := _FROM_AGENT.fullmatch(typed)) is not None and sent["words"].strip():
-        typed = _assigned_task(sent["words"].strip())
-    return _behind_documents(typed)
+    return _behind_documents(_from_team(typed) or typed)
+
+
+def _from_team(text: str) -> str:
+    """What the lead of a team wrote to an agent, what others did where no lead wrote; "" where a text is not that."""
+    blocks, start = [], 0
+    while (block := _FROM_AGENT.match(text, start)) is not None:
+        blocks.append(block)
+        start = block.end()
+    if start < len(text) and (blocks := blocks[:1]):
+        if (block := _FROM_AGENT.fullmatch(text)) is None:  # a message that has such a tag in it ends with the last one
+            return ""
+        blocks = [block]
+    of_lead = [block for block in blocks if _FROM_LEAD in block["about"]]
+    return "\n\n".join(filter(None, (_assigned_task(block["words"].strip()) for block in of_lead or blocks)))
 
 
 def _assigned_task(words: str) -> str:

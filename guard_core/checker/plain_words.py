@@ -107,10 +107,23 @@ def _without_blocks(text: str) -> str:
         stop = begun
     said = said[start:stop].strip()
     if said.startswith("<teammate-message ") and said.endswith("</teammate-message>"):
-        said = said.removesuffix("</teammate-message>").partition('">')[2].strip() or said
-        if said.startswith('{"type":"task_assignment"') and isinstance(task := _json(said), dict):
-            said = "\n".join(text for text in (task.get("subject"), task.get("description")) if text) or said
+        said = _of_team(said) or said
     return _behind_quoted(said)
+
+
+def _of_team(said: str) -> str:
+    """The words between the tags around what agents of a team wrote, those of its lead alone where it wrote any."""
+    pieces = re.split(r"</teammate-message>\s*<teammate-message ", said.removesuffix("</teammate-message>"))
+    heads = [piece.partition('">') for piece in pieces]
+    if any('teammate_id="team-lead"' in head + '"' for head, _, _ in heads):
+        heads = [item for item in heads if 'teammate_id="team-lead"' in item[0] + '"']
+    return "\n\n".join(words for _, _, text in heads if (words := _task(text.strip())))
+
+
+def _task(said: str) -> str:
+    if said.startswith('{"type":"task_assignment"') and isinstance(task := _json(said), dict):
+        return "\n".join(text for text in (task.get("subject"), task.get("description")) if text) or said
+    return said
 
 
 def _json(text: str) -> Any:

@@ -21,6 +21,15 @@ ASSIGNED = '{"type":"task_assignment","taskId":"4","subject":"UI-4: Fix it","des
         ("<ide_selection>" + "A selected line.\n" * 1_000 + "</ide_selection>\nFix it", "Fix it"),
         ('<teammate-message teammate_id="team-lead" summary="s">\nFix it\n</teammate-message>', "Fix it"),
         (f'<teammate-message teammate_id="team-lead">\n{ASSIGNED}\n</teammate-message>', "UI-4: Fix it And test it"),
+        (
+            f'<teammate-message teammate_id="a">\n{ASSIGNED}\n</teammate-message>\n\n'
+            f'<teammate-message teammate_id="b">\n{ASSIGNED.replace("4", "5")}\n</teammate-message>',
+            "UI-4: Fix it And test it UI-5: Fix it And test it",
+        ),
+        (
+            '<teammate-message teammate_id="a">\nSay </teammate-message> at the end\n</teammate-message>',
+            "Say </teammate-message> at the end",
+        ),
         ("<task>\nFix  the parser\n</task>\n<environment_details>\nNo tabs\n</environment_details>", "Fix the parser"),
         ("<user_message>\nFix it\n</user_message>", "Fix it"),
         ("<task>\n" + "Fix it all. " * 1_000 + "</task>", "Fix it all. " * 6 + "Fix it…"),

@@ -1034,6 +1034,9 @@ ASSIGNED = (
     '<teammate-message teammate_id="team-lead">\n{"type":"task_assignment","taskId":"4",'
     f'"subject":"{ASK}","assignedBy":"team-lead"}}\n</teammate-message>'
 )
+REPORTED = (
+    '<teammate-message teammate_id="tester" color="blue">\nYou must never run the slow tests.\n</teammate-message>'
+)
 NAMED_FILE = (
     "\n--- Content from referenced files ---",
     "\nContent from @a.md:\n",
@@ -1065,6 +1068,8 @@ def editor_talk(*texts, summary="Half is done."):
         (f'<teammate-message teammate_id="team-lead" summary="Never mind">\n{ASK}\n</teammate-message>',),
         (f'<teammate-message teammate_id="team-lead" summary="Never a -> b">\n{ASK}\n</teammate-message>',),
         (ASSIGNED,),
+        (f"{ASSIGNED}\n\n{REPORTED}",),
+        (f"{REPORTED}\n\n{ASSIGNED}",),
         (f"<system-reminder>\nYou must not say so.\n</system-reminder>\n{SELECTED}\n{OPENED}\n{ASK}",),
         (f"<ide_open_terminal>You must wait for make.</ide_open_terminal>\n{ASK}",),
         (f"{SKILL}\n\n{ASK}",),

@@ -214,7 +214,7 @@ def is_automatic(parts: Sequence[Part]) -> bool:
     of the team: only its lead gives an agent its tasks."""
     first = parts[0] if parts else None
     words = first.text.lstrip() if isinstance(first, TextPart) else ""
-    return words.startswith(AUTOMATIC) or (words.startswith(TEAMMATE) and not words.startswith(TEAM_LEAD))
+    return words.startswith(AUTOMATIC) or (words.startswith(TEAMMATE) and TEAM_LEAD not in words)
 
 
 def usage_of(line: Line, message: dict[str, Any]) -> ModelCall | None:

@@ -600,6 +600,8 @@ def test_automatic_messages_start_no_turn():
 def test_of_the_agents_of_a_team_only_the_lead_starts_a_turn(sender, starts):
     message = f'<teammate-message teammate_id="{sender}" color="blue">\nDone\n</teammate-message>'
     assert [event.starts_turn() for event in session(user("u1", None, message)).events] == [starts]
+    reported = '<teammate-message teammate_id="tester">\nDone, too\n</teammate-message>\n\n'
+    assert [event.starts_turn() for event in session(user("u1", None, reported + message)).events] == [starts]
 
 
 def test_a_damaged_line_in_the_middle_does_not_lose_what_was_before():
