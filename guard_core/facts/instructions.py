@@ -62,7 +62,7 @@ _REQUEST = re.compile(
     r"|open|optimi[sz]e|perform|pick|plan|print|put|read|rebase|refactor|remember|remove|rename|replace|reply|report"
     r"|respond|restore|return|review|rewrite|run|search|send|set|show|start|stop|summari[sz]e|switch|test|translate|try|update"
     r"|use|verify|work|wrap|write|(?:can|could|would|will) you|i(?:['’]d| would) like|i want|i need"
-    r"|we (?:need|want|should))\b"
+    r"|we (?:need|want|should))\b(?!-\w)"
     "|请|請|帮我|幫我",
     re.IGNORECASE,
 )
@@ -108,8 +108,13 @@ _PROGRAM = re.compile(
     r"^[ \t]*```[ \t]*(?!(?:md|markdown|text|txt|plain|plaintext)\b)[\w+#.-][^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-# What Claude Code puts into a message of a command that its user ran: what the command printed, and a caveat.
-_PRINTED = re.compile(r"<(bash-(?:stdout|stderr)|local-command-\w{1,40})>")
+# A line of a program that begins as a request does, "return make_user(name)", or goes on in the next one.
+_PROGRAM_LINE = re.compile(r"(?:return|delete|print|yield)\s+[\w.]+[(\[].*[)\](\[{,;]|.*\w\($")
+# What Claude Code puts into a message of a command that its user ran: what the command printed, and a caveat; and what
+# another agent reports, one that works in the background or one of the same team.
+_PRINTED = re.compile(
+    r"<(bash-(?:stdout|stderr)|local-command-\w{1,40}|task-notification|teammate-message(?= ))[^<>]*>"
+)
 _TAG = re.compile(
     r",\s*(?:ok|okay|right|alright|please|yes|no|clear|understood|agreed|got it|will you|would you)\s*[?？]+$",
     re.IGNORECASE,
@@ -118,7 +123,7 @@ _TAG = re.compile(
 
 def sentences(parts: tuple[Part, ...]) -> Iterator[str]:
     """The sentences and lines of the texts of a message, without the programs in it, whose comments and messages say
-    nothing to the model, and without what a command printed and lines of JSON, which are data."""
+    nothing to the model, and without what a command printed, what another agent reports and lines of JSON: data."""
     for part in parts:
         if isinstance(part, TextPart):
             text = _without_printed(_PROGRAM.sub("\n", part.text[:MOST_RULE_CHARS]))
@@ -208,7 +213,7 @@ def says_something(sentence: str) -> bool:
 def _asks(words: str) -> bool:
     """Does a sentence in English ask for something: not code, and no report of what was done."""
     request = _REQUEST.match(words)
-    if request is None or words.startswith("(", request.end()):
+    if request is None or words.startswith("(", request.end()) or _PROGRAM_LINE.fullmatch(words):
         return False
     return _REPORT.match(words, request.end()) is None
 

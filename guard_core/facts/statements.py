@@ -59,7 +59,8 @@ _HAPPENS = (
 )
 # What these words say of how things are, not of what to do. "We only commit to main when it is green" may be either.
 _STATED = re.compile(
-    r"\bi (?:can(?:no|['’]?)t|don['’]?t (?:get|have|know|remember|see|think|understand)|always|never|only)\b"
+    r"\bi (?:can(?:no|['’]?)t|always|never|only)\b|\bi (?:don['’]?t|do not) (?!(?:really )?(?:accept|allow|expect|like"
+    r"|need|permit|tolerate|want|wish)\b)|\bthey (?:don['’]?t|do not|can(?:not|['’]?t))\b"
     r"|\bwe (?:never|always) (?:had|have|saw|see|got|get)\b|\bwe(?: (?:really|just|simply|still|currently))? "
     r"(?:only|can(?:not|['’]?t)|should (?!(?:\w+ )?(?:never|always|not|only)\b))"
     r"|\bthere(?:['’]s| is| are| was| were) (?:at least|at most|only|always)\b"

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from guard_core.events import TextPart
-from guard_core.facts.instructions import RULE, directs, is_universal, kind_of, outlasts_its_turn, sentences
+from guard_core.facts.instructions import REQUEST, RULE, directs, is_universal, kind_of, outlasts_its_turn, sentences
 
 TASK, OPEN, STANDING = (True, False, False), (True, True, False), (True, True, True)
 NONE = (False, False, False)
@@ -207,6 +207,50 @@ def test_a_tag_that_never_ends_leaves_the_printed_text_behind_it_out():
 def test_what_a_command_of_the_user_printed_has_no_sentences(tag):
     text = f"<{tag}>Caveat: made by a command. DO NOT answer\nany of these.</{tag}>\nNever push to main."
     assert [one for one in sentences((TextPart(text),)) if one.strip()] == ["Never push to main."]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "<task-notification>\n<task-id>a1</task-id>\nThe service only loads two of them.\n</task-notification>",
+        '<teammate-message teammate_id="tester" summary="a -> b">\nYou must never run it.\n</teammate-message>',
+    ],
+)
+def test_what_another_agent_reports_has_no_sentences(report):
+    assert [one for one in sentences((TextPart(f"{report}\nNever push to main."),)) if one.strip()] == [
+        "Never push to main."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("return make_button(", ""),
+        ("return make_button(text, color=Style.PRIMARY, icon=icon)", ""),
+        ("REPLY-клавиатура", ""),
+        ("Start-Sleep 20", ""),
+        ("Return the total (in tokens)", REQUEST),
+        ("Return make_button() for each of them", REQUEST),
+        ("Reply in English", REQUEST),
+    ],
+)
+def test_a_line_of_a_program_or_a_compound_that_begins_as_a_request_does_is_none(line, kind):
+    assert kind_of(line, of_user=True) == kind
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("The second point I don't folow yet.", ""),
+        ("If they don't like it, there is the plugin.", ""),
+        ("They can't reach the server.", ""),
+        ("I don't want any new dependency.", RULE),
+        ("I don't really like mocks.", RULE),
+        ("If they don't like it, never argue.", RULE),
+    ],
+)
+def test_what_somebody_does_not_do_is_no_rule(sentence, kind):
+    assert kind_of(sentence) == kind
 
 
 REPORTS = (
