@@ -10,6 +10,7 @@ CUT_OFF = "cut_off"  # ours: pi takes out an answer that ended at its limit of t
 PREFLIGHT = "preflight"  # Kilo's word for a compaction by an estimate of the next request, before that is sent
 REQUESTED = "requested"  # ours: OpenHands records one request for what a person or a refused request asked for
 POST_TURN = "post_turn"  # ours: made by Codex at the end of a turn, behind the answer that ended it
+BY_EXTENSION = "hook"  # ours: an extension of pi made the compaction; the file does not say what asked for it
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
 # Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, Copilot CLI, and

@@ -54,6 +54,12 @@ def test_each_agent_keeps_what_its_rule_says(format_, spans, verdict, reason):
     assert (check.verdict, check.reason) == (verdict, reason)
 
 
+def test_what_an_extension_of_pi_keeps_is_not_judged_by_pis_rule():
+    check = kept(with_base(transcript("pi", trigger="hook"), Span(1, 7)))
+    assert (check.verdict, check.kept) == (KeptVerdict.NOT_MODELLED, 6)
+    assert check.reason == "an extension of the agent made this compaction, and may keep what it likes"
+
+
 def test_an_encrypted_result_shows_nothing():
     check = kept(transcript("codex", kind="opaque"))
     assert (check.verdict, check.reason) == (KeptVerdict.NOT_MODELLED, "the file does not show what was kept")

@@ -51,7 +51,7 @@ from guard_core.recordings.reading.served_models import served_model
 from guard_core.recordings.reading.source import ByteSource, Line, SourceShape
 from guard_core.recordings.reading.versions import Versions
 from guard_core.sessions import AgentSetting, Evidence, LeftBranches, ModelCall, RecordedCompaction, Session
-from guard_core.triggers import CUT_OFF, OVERFLOW
+from guard_core.triggers import BY_EXTENSION, CUT_OFF, OVERFLOW
 from guard_core.views import Inserted, Segment, Span, View
 
 # How pi words the messages that it makes of summaries (packages/coding-agent/src/core/messages.ts).
@@ -372,7 +372,7 @@ class PiSessionReader:
                 kind=("summary+tail" if tail else "summary") if summary else "empty" if has_summary else "opaque",
                 base=self.edits.applied((Inserted(0), *tail) if has_summary else tail),
                 messages=(message, *before) if has_summary else (),
-                trigger="hook" if by_hook else letta.trigger(line.obj) or cause,
+                trigger=BY_EXTENSION if by_hook else letta.trigger(line.obj) or cause,
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=self._number(line),
                 timestamp=fields.timestamp(line.obj, "timestamp"),
