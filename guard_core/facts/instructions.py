@@ -226,8 +226,8 @@ def _states_rule(words: str) -> bool:
     return bool(_EASTERN_RULE.search(stated) or wordings.states_rule(words)) and not reports(words)
 
 
-def rule_sentences(event: Event) -> int:
-    """How many sentences of a message state a rule, of a user's those in the user's own words: they have a word such as
+def rule_sentences(event: Event) -> list[str]:
+    """The sentences of a message that state a rule, of a user's those in the user's own words: they have a word such as
     "must", "never" or "only"."""
     parts = own_parts(event.parts) if event.starts_turn() else event.parts
-    return sum(kind_of(sentence) == RULE for sentence in sentences(parts))
+    return [sentence for sentence in sentences(parts) if kind_of(sentence) == RULE]

@@ -53,10 +53,10 @@ class Losses(msgspec.Struct, frozen=True):
 
 
 class StatedRule(msgspec.Struct, frozen=True):
-    """A message with sentences that state a rule: its place in the log and how many of them it has."""
+    """A message with sentences that state a rule: its place in the log, and the sentences."""
 
     event: int
-    sentences: int
+    sentences: tuple[str, ...]
 
 
 def may_state_rules(ledger: Ledger) -> Ints:
@@ -67,8 +67,8 @@ def may_state_rules(ledger: Ledger) -> Ints:
 
 def stated_rules(events: Iterable[tuple[int, Event]]) -> tuple[StatedRule, ...]:
     """The rules that these messages state, by their places in the log."""
-    counts = ((index, rule_sentences(event)) for index, event in events)
-    return tuple(StatedRule(index, count) for index, count in counts if count)
+    stated = ((index, tuple(rule_sentences(event))) for index, event in events)
+    return tuple(StatedRule(index, rules) for index, rules in stated if rules)
 
 
 def stated_in(log: Sequence[Event], ledger: Ledger) -> tuple[StatedRule, ...]:
@@ -139,12 +139,27 @@ def _rules(sent: SentRequests, texts: Verbatim, rules: Sequence[StatedRule]) -> 
     if not size:
         return 0, 0
     stated = [rule for rule in rules if rule.event < int(sent.ledger.steps["at"][size - 1])]
-    firsts, lasts = texts.ranges(_in_place(sent.ledger, *sent.view(size - 1))).T
+    view, epoch = sent.view(size - 1)
+    again = _of_system_again(sent, view, epoch)
+    firsts, lasts = texts.ranges(_in_place(sent.ledger, view, epoch)).T
     events = np.array([rule.event for rule in stated], dtype=np.int64)
     reach = np.maximum.accumulate(np.append(0, lasts))  # of the ranges that begin up to an event, the farthest end
     remains = reach[np.searchsorted(firsts, events, side="right")] > events
-    return sum(rule.sentences for rule in stated), sum(
-        rule.sentences for rule, is_in in zip(stated, remains.tolist(), strict=True) if is_in
+    return sum(len(rule.sentences) for rule in stated), sum(
+        len(rule.sentences) if is_in else sum(sentence in again for sentence in rule.sentences)
+        for rule, is_in in zip(stated, remains.tolist(), strict=True)
+    )
+
+
+def _of_system_again(sent: SentRequests, view: View, epoch: int) -> frozenset[str]:
+    """The rules in messages of the agent's software that a recorded compaction put in again: Codex writes them anew,
+    so that the new one may differ from the one in the log in a date or a path."""
+    if epoch < 0:
+        return frozenset()
+    messages = sent.facts.session.compactions[epoch].messages
+    inserted = [messages[segment.index] for segment in view if isinstance(segment, Inserted)]
+    return frozenset(
+        sentence for message in inserted if message.role is Role.SYSTEM for sentence in rule_sentences(message)
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from guard_core.events import Event, Role, TextPart
 from guard_core.facts.instructions import rule_sentences
 from guard_core.ledger import Ledger
 from guard_core.outcomes.losses import Pairs, Verbatim, _Looks, losses_of, may_state_rules, stated_rules
@@ -37,7 +38,7 @@ PAIR = session(user("go"), tool_call("ls", "a"), tool_result("x", "ls", "a"), mo
     ],
 )
 def test_a_sentence_that_is_worded_as_a_rule_is_one(text, rules):
-    assert rule_sentences(user(text)) == rules
+    assert len(rule_sentences(user(text))) == rules
 
 
 @pytest.mark.parametrize(
@@ -209,6 +210,19 @@ def test_rules_are_not_looked_for_in_one_range_after_the_other():
     assert (losses.rules, losses.rules_gone) == (60, 25)
     entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "<genexpr>"]
     assert sum(entry.callcount for entry in entries) < 60 * 25 // 4
+
+
+def test_a_rule_in_a_message_of_the_system_that_a_recorded_compaction_writes_anew_is_not_gone():
+    first, anew = (
+        Event(Role.SYSTEM, (TextPart(f"Today is day {day}.\nNever push to main.\n{more}"),), meta=True)
+        for day, more in ((1, "Always ask."), (2, ""))
+    )
+    events = (first, user("Fix it."), model("ok"), user("more"))
+    cut = RecordedCompaction(3, Evidence.DECLARED, "opaque", (Inserted(0), Span(1, 2)), (anew,))
+    calls = tuple(ModelCall(at=at, prompt_tokens=100) for at in (2, 4))
+    facts = facts_of(session(*events, calls=calls, compactions=(cut,)))
+    losses = losses_of(SentRequests.recorded(facts), rules_of(facts))
+    assert (losses.rules, losses.rules_gone) == (2, 1)
 
 
 def test_a_long_row_of_segments_that_the_last_view_had_elsewhere_is_not_looked_at_again():
