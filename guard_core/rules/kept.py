@@ -200,6 +200,8 @@ def _judged(shown: KeptMessages, keeps: Keeps | None) -> tuple[KeptVerdict, str]
         return KeptVerdict.NOT_MODELLED, "the file does not say what was kept; it is read by the rule"
     if shown.is_sealed and not shown.kept:
         return KeptVerdict.NOT_MODELLED, "the file does not show what was kept"
+    if keeps.shape is KeptShape.TAIL and shown.messages and not shown.kept:
+        return KeptVerdict.NOT_MODELLED, "no message was kept; whether the newest would have fitted is not known"
     wrong = {
         KeptShape.NOTHING: shown.kept,
         KeptShape.USERS: shown.kept - shown.users,

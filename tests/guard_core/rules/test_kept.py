@@ -9,6 +9,9 @@ from tests.builders import transcript, user
 from tests.guard_core.rules.measured import RUNS, run_of, sample
 
 
+NONE_KEPT = "no message was kept; whether the newest would have fitted is not known"
+
+
 def kept(session, **typed):
     return explain(session, typed=typed).kept[0]
 
@@ -43,6 +46,8 @@ def test_a_version_that_is_not_known_has_no_verdict():
     [
         ("pi", (Span(5, 7),), KeptVerdict.AGREES, ""),
         ("pi", (Span(1, 2), Span(5, 7)), KeptVerdict.DIFFERS, "1 message kept that is not at the end"),
+        ("pi", (), KeptVerdict.NOT_MODELLED, NONE_KEPT),
+        ("opencode", (), KeptVerdict.NOT_MODELLED, NONE_KEPT),
         ("codex", (Span(0, 1),), KeptVerdict.AGREES, ""),
         ("codex", (Span(0, 3),), KeptVerdict.DIFFERS, "2 messages kept that are answers or results"),
         ("crush", (), KeptVerdict.AGREES, ""),
