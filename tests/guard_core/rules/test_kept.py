@@ -8,7 +8,6 @@ from guard_core.views import Inserted, Span
 from tests.builders import transcript, user
 from tests.guard_core.rules.measured import RUNS, run_of, sample
 
-
 NONE_KEPT = "no message was kept; whether the newest would have fitted is not known"
 
 
