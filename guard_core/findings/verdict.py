@@ -49,7 +49,7 @@ QUOTED_CHARS = 30  # of a request, in a verdict
 
 _HEALTHY = "Healthy: no compaction needed"
 # What is said where what came before, or after, is perhaps elsewhere.
-_NO_WHOLE = {
+NO_WHOLE = {
     MAY_CONTINUE: "No compaction in the file, perhaps continued from another conversation",
     MAY_REPEAT: "No compaction in the file, perhaps continued from another conversation",
     BEGINS_WITH_SUMMARY: "Begins with an earlier context's summary, no compaction since",
@@ -154,7 +154,7 @@ def _uncompacted(case: Case, left: Finding | None) -> str:
     session = case.facts.session
     if edits := sum(item.evidence is Evidence.DECLARED for item in session.compactions):
         return f"No compaction, {counted(edits, 'recorded edit')} of the history"
-    return next((words for note, words in _NO_WHOLE.items() if note in session.notes), _HEALTHY)
+    return next((words for note, words in NO_WHOLE.items() if note in session.notes), _HEALTHY)
 
 
 def _left_words(numbers: dict[str, int]) -> str:

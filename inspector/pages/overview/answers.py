@@ -7,6 +7,7 @@ from typing import Any
 from guard_core.avoiding import goal_of, nothing_words
 from guard_core.facts.words import blind_words
 from guard_core.findings import Finding
+from guard_core.findings.verdict import NO_WHOLE
 from guard_core.outcomes.payback import Payback
 from guard_core.outcomes.words import balance_words, price_words
 from inspector.pages.session.frame import Frame
@@ -38,7 +39,9 @@ def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
     side = "replayed" if analysis.simulated else "recorded"
     prices = analysis.replayed_payback if analysis.simulated else analysis.recorded_payback
     if not prices:
-        text = "No call was made after a compaction." if page.compactions.total else "Nothing: nothing was compacted."
+        text = "No call was made after a compaction." if page.compactions.total else _uncompacted(page)
+        if _cleared(page):
+            text = "No compaction is recorded; what clearing tool results cost is not computed."
         unseen = "" if analysis.simulated else blind_words(analysis.facts)
         if unseen:
             text = f"Not known. {unseen}"
@@ -71,10 +74,25 @@ def _nothing_lost(page: Frame) -> str:
     if unseen:
         return unseen
     if not page.compactions.total and not page.analysis.replayed.compactions:
-        return "Nothing: nothing was compacted."
+        return _cleared(page) or _uncompacted(page)
     if page.analysis.facts.words is None:
         return "Not determined yet."
     return "No request of a user was lost before its turn had ended, and no rule of one or open todo for good."
+
+
+def _cleared(page: Frame) -> str:
+    """Which results of tools a recording without a compaction no longer sent; "" where it sent them all."""
+    if page.analysis.simulated or page.compactions.total:
+        return ""
+    findings = page.analysis.facts.conclusions
+    return next((item.sentence for item in findings if item.kind == "results_cleared"), "")
+
+
+def _uncompacted(page: Frame) -> str:
+    """That nothing was compacted, as far as the file is known to say so."""
+    if not page.analysis.simulated and not NO_WHOLE.keys().isdisjoint(page.analysis.facts.session.notes):
+        return "Nothing that the file shows: it records no compaction."
+    return "Nothing: nothing was compacted."
 
 
 def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from guard_core.recordings.formats import native
-from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
+from guard_core.sessions import UNRECORDED_COMPACTIONS, Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span
 from inspector.models import Session
 from tests.builders import model, session, tool_result, transcript, user
-from tests.guard_core.checker.cases import in_characters
+from tests.guard_core.checker.cases import clearing, in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored
 
@@ -383,6 +383,26 @@ def test_where_the_prompt_fell_without_a_compaction_cost_and_losses_are_not_know
     assert "nothing was compacted" not in text
     assert text.count("The recorded prompt fell from 81,000 to 9,000 tokens at step 3, and no compaction is") == 3
     assert "Not known. The recorded prompt fell" in text
+
+
+@pytest.mark.django_db
+def test_results_that_were_cleared_without_a_compaction_are_what_was_lost(client):
+    text = page(client, stored(clearing())).content.decode()
+    assert "nothing was compacted" not in text
+    assert (
+        text.count("The tool results of 2 older messages were cleared or shortened") == 2
+    )  # in short, and as a finding
+    assert "what clearing tool results cost is not computed" in text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("notes", "words"), [((), "Nothing: nothing was"), ((UNRECORDED_COMPACTIONS,), "Nothing that the")]
+)
+def test_that_nothing_was_compacted_is_not_said_of_a_file_that_need_not_record_it(client, notes, words):
+    row = stored(msgspec.structs.replace(counted([80_000, 81_000]), notes=notes))
+    assert page(client, row).content.decode().count(words) == 2
+    assert ("it records no compaction" in page(client, row).content.decode()) == bool(notes)
 
 
 def test_of_an_unknown_rule_the_bounds_of_its_threshold_are_shown(client, store):
