@@ -363,19 +363,27 @@ class ClaudeTranscriptReader:
         main = array("q", (index for index, node in enumerate(self.nodes) if not node.sidechain))
         parts = conversations(self.nodes, self.owners, main) if len(self.names) > 1 else [main]
         paths = [path_of(Picked(self.nodes, part), self.lines) for part in parts]
-        path = paths[0]
-        log = (len(paths) == 1 and self.draft and self.draft.finished(path)) or self._log(path)
+        # The end of an earlier session, without an answer, may stand before the one that the file is of.
+        first = next((place for place, one in enumerate(paths) if self._answers(one)), 0)
+        unanswered, every = [node for one in paths[:first] for node in one], [node for one in paths for node in one]
+        path, is_single = paths[first], len(paths) == 1
+        if unanswered:
+            self.session_id = list(self.names)[self.owners[parts[first][0]]]
+            paths, parts = paths[first:], parts[first:]
+        log = (is_single and self.draft and self.draft.finished(path)) or self._log(path)
         log.finish()
         builder = log.builder
         chains = self._sidechains()
         if path and path[0].parent and all(node.uuid != path[0].parent for node in self.nodes):
             builder.notes.append("the file begins in the middle of a session: what came before is not in it")
         builder.notes += lost_words(lost_at(self.nodes, path), are_lines=self.entries is None)
+        if ended := sum(node.kind == "user" for node in unanswered):
+            builder.notes.append(f"{counted(ended, 'message')} of another session, without an answer, left out")
         if self.moved:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
         if elsewhere := self.started.keys() - chains.keys():
             builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
-        left = self._add_side_calls(builder, [node for one in paths for node in one])
+        left = self._add_side_calls(builder, every)
         about = {
             "left": left,
             "agent": ClaudeTranscriptFormat.label,

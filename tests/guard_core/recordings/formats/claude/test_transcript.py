@@ -604,6 +604,26 @@ def test_of_the_agents_of_a_team_only_the_lead_starts_a_turn(sender, starts):
     assert [event.starts_turn() for event in session(user("u1", None, reported + message)).events] == [starts]
 
 
+def test_the_end_of_another_session_before_the_first_line_is_no_session_and_has_no_call_of_a_sub_agent():
+    ended = user("u0", "elsewhere", "[Request interrupted by user for tool use]", sessionId="before")
+    agents = answer("a9", None, prompt=900)
+    data = {"type": "agent_progress", "message": {"type": "assistant", "message": agents["message"]}}
+    reported = {**progress("p1", "a2"), "data": data}
+    recording = read(
+        ended, user("u1", None), answer("a2", "u1"), reported, user("u3", "a2", "Next"), answer("a4", "u3")
+    )
+
+    assert [one.source_id for one in recording.sessions] == ["s"]
+    log = recording.sessions[0]
+    assert ([call.prompt_tokens for call in log.calls], [call.prompt_tokens for call in log.side_calls]) == (
+        [100] * 2,
+        [900],
+    )
+    assert texts(log) == ["Look", "Done", "Next", "Done"]
+    assert "1 message of another session, without an answer, left out" in log.notes
+    assert log.left is None
+
+
 def test_a_damaged_line_in_the_middle_does_not_lose_what_was_before():
     data = lines(user("u1", None)) + b"{broken\n" + lines(answer("a2", "a1"), user("u3", "a2", "Next"))
 
