@@ -97,8 +97,8 @@ def test_rules_and_requests_of_other_languages_are_known_by_their_wording(langua
 def test_comments_in_code_are_no_instructions(fence, count):
     """What is fenced as a program is not said to the model; a block of prose may be a list of rules."""
     text = f"Explain this:\n```{fence}\n# You must call close() first.\n# Never import os here.\n```\nAlways be brief."
-    assert rule_sentences(user(text)) == count + 1
-    assert rule_sentences(user(text.rpartition("```")[0])) == count  # cut in the middle of the block
+    assert len(rule_sentences(user(text))) == count + 1
+    assert len(rule_sentences(user(text.rpartition("```")[0]))) == count  # cut in the middle of the block
 
 
 def test_a_short_chinese_rule_says_as_much_as_a_longer_english_one():
