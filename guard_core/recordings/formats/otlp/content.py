@@ -17,6 +17,7 @@ from guard_core.events import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    value_text,
 )
 from guard_core.recordings.formats import anthropic_messages
 from guard_core.recordings.formats.langchain import messages as langchain_messages
@@ -138,10 +139,10 @@ def _gen_ai_part(item: JSON) -> Part | None:
     if kind in {"reasoning", "thinking"}:
         return ReasoningPart(fields.plain_text(content))
     if kind == "tool_call":
-        return ToolCallPart(fields.text(item, "name"), fields.arguments(item.get("arguments")), fields.text(item, "id"))
+        return ToolCallPart(fields.text(item, "name"), fields.arguments(item.get("arguments")), _call_id(item))
     if kind == "tool_call_response":
         result = item.get("response", item.get("result", content))
-        return ToolResultPart(fields.text(item, "name"), result, fields.text(item, "id"))
+        return ToolResultPart(fields.text(item, "name"), result, _call_id(item))
     if kind in _MEDIA:
         mime = fields.text(item, "mime_type") or fields.text(item, "media_type")
         reference = fields.text(item, "uri") or fields.text(item, "file_id")
@@ -150,6 +151,11 @@ def _gen_ai_part(item: JSON) -> Part | None:
     if isinstance(content, str):
         return TextPart(content)
     return OtherPart(kind, item) if kind else None
+
+
+def _call_id(item: JSON) -> str:
+    """The id of a call: of Azure's agents it is a list, of the run and of the call, which is JSON or its value."""
+    return fields.text(item, "id") or value_text(item.get("id") or "")
 
 
 # -- OpenInference and OpenLLMetry: one attribute per field, numbered
@@ -399,6 +405,8 @@ def _whole_answer(span: TraceSpan) -> list[Event | None]:
         if isinstance(response, str) and response:
             return [Event(Role.MODEL, (TextPart(response),))]
         if isinstance(response, list):
+            if (parts := _of_one_response(response)) is not None:
+                return [Event(Role.MODEL, parts)]
             response = {"output" if responses.are_items(response) else "messages": response}
         if not isinstance(response, dict):
             continue
@@ -408,6 +416,19 @@ def _whole_answer(span: TraceSpan) -> list[Event | None]:
         if message := _message_of(response):
             return [_any_event({"role": "assistant", **message})]
     return []
+
+
+def _of_one_response(response: list[Any]) -> tuple[Part, ...] | None:
+    """The parts of a response that has a message for each of its calls; None where its messages are something else:
+    a history, or several choices, each of which has words of its own."""
+    if len(response) < 2 or responses.are_items(response):
+        return None
+    events = [_any_event(item) for item in fields.objects(response)]
+    if any(event is None or event.role is not Role.MODEL for event in events):
+        return None
+    with_calls = [any(isinstance(part, ToolCallPart) for part in event.parts) for event in events if event is not None]
+    parts = tuple(part for event in events if event is not None for part in event.parts)
+    return parts if with_calls.count(False) <= 1 else None
 
 
 def _message_of(response: JSON) -> JSON:
@@ -429,15 +450,26 @@ def _message_of(response: JSON) -> JSON:
 def _any_event(message: JSON) -> Event | None:
     """The event of a message in the words of any API or library that is known here."""
     content = message.get("content")
-    if langchain_messages.is_message(message):
+    if langchain_messages.is_message(message) or isinstance(message.get("additional_kwargs"), dict):
         return langchain_messages.event_of(message)
     if ai_sdk.has_own_block(content):
         return ai_sdk.message_event(message)
     if isinstance(message.get("parts"), list):
-        return _google_event(message)
-    if _is_google(content) or bedrock.blocks(content):
+        typed = any("type" in part for part in fields.objects(message["parts"]))  # parts of Google's have no type
+        return _gen_ai_event(message) if typed else _google_event(message)
+    if _is_google(content) or (isinstance(content, dict) and "parts" in content) or bedrock.blocks(content):
         return _event_of(message)
-    return _event(message)
+    return _event(_with_calls_apart(message))
+
+
+def _with_calls_apart(message: JSON) -> JSON:
+    """A message whose calls of tools are its content (Koog's, also under the role of a tool), with these beside it."""
+    blocks = list(fields.objects(message.get("content")))
+    calls = [block for block in blocks if "arguments" in fields.mapping(block, "function")]
+    if not calls:
+        return message
+    rest = [block for block in blocks if block not in calls]
+    return {**message, "role": "assistant", "content": rest, "tool_calls": calls}
 
 
 # -- ADK 1.x

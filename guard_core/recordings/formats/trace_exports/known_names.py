@@ -32,7 +32,10 @@ NAMES = Names(
         " total_usage prompt_tokens completion_tokens total_tokens tokens"
     ).union(PROMPT_KEYS, CACHED_KEYS, WRITTEN_KEYS, OUTPUT_KEYS),  # these of any-agent
     holders=words("metrics data"),
-    tools=CHAT_TOOLS | ANTHROPIC_TOOLS | RESPONSES_TOOLS | words("TOOL tool trace data observations span_data"),
+    tools=CHAT_TOOLS
+    | ANTHROPIC_TOOLS
+    | RESPONSES_TOOLS
+    | words("TOOL tool trace data observations span_data parts tool_call_response"),
     kinds=ANTHROPIC_KINDS,
     tool_endings=(*ANTHROPIC_ENDINGS, "_call", "_call_output"),
     passed_over=words(

@@ -17,6 +17,7 @@ from tests.guard_core.recordings.checks import check_hostile, lines, read_as, re
 from tests.plugins.tiers import mostly_long
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}
+CALLED = {"id": "c1", "name": "ls", "arguments": {"path": "."}}
 SENT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "List files"}]
 ASKED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "a.txt"}
@@ -198,150 +199,17 @@ EXPORTS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(params=EXPORTS)
-def export(request) -> Iterator[Any]:
-    return EXPORTS[request.param]
-
-
-def test_calls_have_their_counts_times_and_model(export):
-    session = read_as(FORMAT, export).sessions[0]
-    counts = [(call.prompt_tokens, call.cached_tokens, call.output_tokens, call.model) for call in session.calls]
-    assert counts == [(100, 60, 5, "m-1"), (150, 60, 5, "m-1")]
-    assert [call.timestamp for call in session.calls] == [1772359202.0, 1772359204.0]
-
-
-def test_messages_and_tools_are_those_of_the_requests(export):
-    [session] = read_as(FORMAT, export).sessions
-    assert session.system == (TextPart("Be brief."),)
-    assert [event.parts for event in session.events] == [
-        (TextPart("List files"),),
-        (ToolCallPart("ls", {"path": "."}, "c1"),),
-        (ToolResultPart("ls", "a.txt", "c1"),),
-        (TextPart("One file"),),
-    ]
-
-
-def test_nothing_in_it_is_reported_as_unknown(export):
-    content = export if isinstance(export, bytes) else json.dumps(export).encode()
-    recording = recordings.read(content)
-    assert (recording.format, recording.notes.problems) == ("trace-export", [])
-    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (2, 250)
-
-
-@pytest.mark.parametrize("name", [name for name in EXPORTS if name.split(",")[0] in ("MLflow", "Braintrust", "Weave")])
-def test_tools_of_a_request_are_kept(name):
-    tools = read_as(FORMAT, EXPORTS[name]).sessions[0].tools
-    assert tools is not None
-    assert [tool.name for tool in tools] == ["ls"]
-
-
-@pytest.mark.parametrize(
-    ("name", "session"),
-    [
-        ("Langfuse, a trace", "s-1"),
-        ("Langfuse, a list of observations", "t1"),
-        ("OpenAI Agents SDK, lines", "s-1"),
-        ("Braintrust, rows", "s1"),
-        ("MLflow, a trace", "s-1"),
-    ],
-)
-def test_the_conversation_has_the_name_that_the_trace_gives_it(name, session):
-    assert read_as(FORMAT, EXPORTS[name]).sessions[0].source_id == session
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        {"usageDetails": {}, "usage": {"unit": "TOKENS", "input": 150, "output": 5, "total": 155}},
-        {"usageDetails": {}, "promptTokens": 150, "completionTokens": 5, "totalTokens": 155},
-        {"usageDetails": {}, "inputUsage": 150, "outputUsage": 5, "totalUsage": 155},
-    ],
-)
-def test_older_counts_of_langfuse_are_read(counts):
-    [call] = read_as(FORMAT, [{**observations()[0], **counts}]).sessions[0].calls
-    assert (call.prompt_tokens, call.output_tokens) == (150, 5)
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        {"usageDetails": {}, "usage": {"unit": "CHARACTERS", "input": 600, "output": 20, "total": 620}},
-        {"usageDetails": {"input": 600, "output": 20}, "usage": {"unit": "CHARACTERS", "input": 600, "output": 20}},
-        {"usageDetails": {}, "unit": "CHARACTERS", "promptTokens": 600, "completionTokens": 20},
-    ],
-)
-def test_counts_of_characters_are_not_taken_for_tokens(counts):
-    [call] = read_as(FORMAT, [{**observations()[0], **counts}]).sessions[0].calls
-    assert (call.prompt_tokens, call.output_tokens) == (None, None)
-
-
-def test_cached_tokens_of_vertex_are_a_part_of_the_prompt():
-    counts = {"input": 0, "input_modality_TEXT": 90, "cached_modality_TEXT": 60, "output": 5, "total": 155}
-    recording = read_as(FORMAT, [{**observations()[0], "usageDetails": counts}])
-    [call] = recording.sessions[0].calls
-    assert (call.prompt_tokens, call.cached_tokens, call.output_tokens) == (150, 60, 5)
-    assert recording.notes.problems == []
-
-
-def test_tools_that_langfuse_has_behind_the_messages_of_langchain_are_tools():
-    definitions = [{"role": "tool", "content": tool} for tool in TOOLS]
-    second, tool, first, span = observations()
-    calls = [{**call, "input": [*sent, *definitions]} for call, sent in ((first, SENT), (second, ALL))]
-    recording = read_as(FORMAT, [span, tool, *calls])
-    [session] = recording.sessions
-    assert ([tool.name for tool in session.tools], session.compactions) == (["ls"], ())
-    assert texts(session) == texts(read_as(FORMAT, observations()).sessions[0])
-    assert recording.notes.problems == []
-
-
-@pytest.mark.parametrize(
-    ("request_", "answer"),
-    [
-        (
-            [{"role": "user", "content": [{"type": "text", "text": "List files"}]}],
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "."}}]},
-        ),
-        (
-            {"input": "List files", "instructions": "Be brief."},
-            {"output": [{"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"path": "."}'}]},
-        ),
-        (
-            {"contents": [{"role": "user", "parts": [{"text": "List files"}]}]},
-            {
-                "candidates": [
-                    {
-                        "content": {
-                            "role": "model",
-                            "parts": [{"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}],
-                        }
-                    }
-                ]
-            },
-        ),
-        (
-            {"messages": [{"role": "user", "content": [{"text": "List files"}]}]},
-            {
-                "output": {
-                    "message": {
-                        "role": "assistant",
-                        "content": [{"toolUse": {"toolUseId": "c1", "name": "ls", "input": {"path": "."}}}],
-                    }
-                }
-            },
-        ),
-        (
-            [{"role": "user", "content": [{"type": "text", "text": "List files"}]}],
-            {
-                "role": "assistant",
-                "content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "ls", "input": {"path": "."}}],
-            },
-        ),
-    ],
-    ids=["Anthropic", "Responses", "Google", "Bedrock", "AI SDK"],
-)
-def test_requests_of_other_apis_are_read_in_their_words(request_, answer):
-    events = read_as(FORMAT, [{**observations()[0], "input": request_, "output": answer}]).sessions[0].events
-    assert [event.parts for event in events] == [(TextPart("List files"),), (ToolCallPart("ls", {"path": "."}, "c1"),)]
+def test_calls_that_are_messages_of_one_answer_are_all_in_it():
+    other = {**CALL, "id": "c2"}
+    answer = [{"role": "assistant", "content": [call]} for call in (CALL, other)]
+    [session] = read_as(FORMAT, [{**observations()[0], "input": SENT, "output": answer}]).sessions
+    assert session.events[-1].parts == (
+        ToolCallPart("ls", {"path": "."}, "c1"),
+        ToolCallPart("ls", {"path": "."}, "c2"),
+    )
+    choices = [{**ANSWER, "content": "One"}, {**ANSWER, "content": "Two"}]
+    [session] = read_as(FORMAT, [{**observations()[0], "input": SENT, "output": choices}]).sessions
+    assert texts(session)[-1] == "Two"
 
 
 def test_a_call_of_the_responses_api_has_tokens_and_no_message():
