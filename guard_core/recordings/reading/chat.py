@@ -86,15 +86,23 @@ def tool_call(item: JSON) -> ToolCallPart:
 
 
 def result_parts(message: JSON) -> tuple[Part, ...]:
-    """A tool's message: its text as one result, and the media it holds beside it."""
+    """A tool's message: its text as one result, and the media it holds beside it; or the value that it returned."""
     content = message.get("content")
-    media = tuple(part for part in fields.content_parts(content) if not isinstance(part, TextPart))
+    text = fields.plain_text(content)
+    is_value = not text and _is_value(content)
+    media = () if is_value else tuple(part for part in fields.content_parts(content) if not isinstance(part, TextPart))
     call_id = fields.text(message, "tool_call_id")
     if not call_id:
         call_id = next((item for item in fields.items(message, "tool_call_ids") if isinstance(item, str)), "")
     name = fields.text(message, "name") or fields.text(message, "tool_name")
     failed = message.get("is_error") is True or fields.text(message, "status") == "error"
-    return (ToolResultPart(name, fields.plain_text(content), call_id, failed), *media)
+    return (ToolResultPart(name, content if is_value else text, call_id, failed), *media)
+
+
+def _is_value(content: Any) -> bool:
+    """Is it what a tool returned as JSON, and no list of blocks, which have a type?"""
+    values = content if isinstance(content, list) else [content]
+    return bool(values) and all(isinstance(value, dict) and value and "type" not in value for value in values)
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:

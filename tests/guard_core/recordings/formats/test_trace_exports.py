@@ -199,19 +199,6 @@ EXPORTS: dict[str, Any] = {
 }
 
 
-def test_calls_that_are_messages_of_one_answer_are_all_in_it():
-    other = {**CALL, "id": "c2"}
-    answer = [{"role": "assistant", "content": [call]} for call in (CALL, other)]
-    [session] = read_as(FORMAT, [{**observations()[0], "input": SENT, "output": answer}]).sessions
-    assert session.events[-1].parts == (
-        ToolCallPart("ls", {"path": "."}, "c1"),
-        ToolCallPart("ls", {"path": "."}, "c2"),
-    )
-    choices = [{**ANSWER, "content": "One"}, {**ANSWER, "content": "Two"}]
-    [session] = read_as(FORMAT, [{**observations()[0], "input": SENT, "output": choices}]).sessions
-    assert texts(session)[-1] == "Two"
-
-
 def test_a_call_of_the_responses_api_has_tokens_and_no_message():
     data = {"type": "response", "response_id": "resp_1", "usage": agents_usage(100)}
     ran = agents_span(3, {"type": "function", "name": "ls", "input": "{}", "output": "a.txt"})
