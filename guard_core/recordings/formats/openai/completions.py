@@ -457,11 +457,12 @@ def _observed(record: JSON) -> JSON | None:
     prompt += [kind for kind in counts if kind.startswith(_CACHED_BESIDE)]
     written = [kind for kind in prompt if "cache" in kind and ("creation" in kind or "write" in kind)]
     cached = [kind for kind in prompt if "cache" in kind and kind not in written]
+    output = [kind for kind in counts if "output" in kind.lower()]
     return {
         "prompt_tokens": sum(counts[kind] for kind in prompt),
         "cached_tokens": sum(counts[kind] for kind in cached) if cached else None,
         "cache_write_tokens": sum(counts[kind] for kind in written) if written else None,
-        "output_tokens": sum(count for kind, count in counts.items() if "output" in kind.lower()),
+        "output_tokens": sum(counts[kind] for kind in output) if output else None,
     }
 
 
