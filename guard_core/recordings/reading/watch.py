@@ -213,7 +213,7 @@ class ObjectWatch:
             if type(value) is dict or type(value) is list:
                 for usage in _objects(value):
                     yield from self._of_usage(path, (item, key), usage, line)
-            elif value not in (None, "") and key not in self._names.counts:
+            elif value not in (None, "") and key not in self._names.counts and _TOKENS.search(key):
                 yield _Bad(item, key, f"{path} is {_shown(value)}, no object of token counts", key, value)
         elif key in self._names.windows:
             yield from _of_window(path, item, key)

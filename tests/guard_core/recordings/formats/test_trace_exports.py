@@ -199,6 +199,218 @@ EXPORTS: dict[str, Any] = {
 }
 
 
+@pytest.fixture(params=EXPORTS)
+def export(request) -> Iterator[Any]:
+    return EXPORTS[request.param]
+
+
+def test_calls_have_their_counts_times_and_model(export):
+    session = read_as(FORMAT, export).sessions[0]
+    counts = [(call.prompt_tokens, call.cached_tokens, call.output_tokens, call.model) for call in session.calls]
+    assert counts == [(100, 60, 5, "m-1"), (150, 60, 5, "m-1")]
+    assert [call.timestamp for call in session.calls] == [1772359202.0, 1772359204.0]
+
+
+def test_messages_and_tools_are_those_of_the_requests(export):
+    [session] = read_as(FORMAT, export).sessions
+    assert session.system == (TextPart("Be brief."),)
+    assert [event.parts for event in session.events] == [
+        (TextPart("List files"),),
+        (ToolCallPart("ls", {"path": "."}, "c1"),),
+        (ToolResultPart("ls", "a.txt", "c1"),),
+        (TextPart("One file"),),
+    ]
+
+
+def test_nothing_in_it_is_reported_as_unknown(export):
+    content = export if isinstance(export, bytes) else json.dumps(export).encode()
+    recording = recordings.read(content)
+    assert (recording.format, recording.notes.problems) == ("trace-export", [])
+    assert (recording.facts.model_calls, recording.facts.prompt_tokens_sum) == (2, 250)
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS if name.split(",")[0] in ("MLflow", "Braintrust", "Weave")])
+def test_tools_of_a_request_are_kept(name):
+    tools = read_as(FORMAT, EXPORTS[name]).sessions[0].tools
+    assert tools is not None
+    assert [tool.name for tool in tools] == ["ls"]
+
+
+@pytest.mark.parametrize(
+    ("name", "session"),
+    [
+        ("Langfuse, a trace", "s-1"),
+        ("Langfuse, a list of observations", "t1"),
+        ("OpenAI Agents SDK, lines", "s-1"),
+        ("Braintrust, rows", "s1"),
+        ("MLflow, a trace", "s-1"),
+    ],
+)
+def test_the_conversation_has_the_name_that_the_trace_gives_it(name, session):
+    assert read_as(FORMAT, EXPORTS[name]).sessions[0].source_id == session
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"usageDetails": {}, "usage": {"unit": "TOKENS", "input": 150, "output": 5, "total": 155}},
+        {"usageDetails": {}, "promptTokens": 150, "completionTokens": 5, "totalTokens": 155},
+        {"usageDetails": {}, "inputUsage": 150, "outputUsage": 5, "totalUsage": 155},
+    ],
+)
+def test_older_counts_of_langfuse_are_read(counts):
+    [call] = read_as(FORMAT, [{**observations()[0], **counts}]).sessions[0].calls
+    assert (call.prompt_tokens, call.output_tokens) == (150, 5)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"usageDetails": {}, "usage": {"unit": "CHARACTERS", "input": 600, "output": 20, "total": 620}},
+        {"usageDetails": {"input": 600, "output": 20}, "usage": {"unit": "CHARACTERS", "input": 600, "output": 20}},
+        {"usageDetails": {}, "unit": "CHARACTERS", "promptTokens": 600, "completionTokens": 20},
+    ],
+)
+def test_counts_of_characters_are_not_taken_for_tokens(counts):
+    [call] = read_as(FORMAT, [{**observations()[0], **counts}]).sessions[0].calls
+    assert (call.prompt_tokens, call.output_tokens) == (None, None)
+
+
+def test_cached_tokens_of_vertex_are_a_part_of_the_prompt():
+    counts = {"input": 0, "input_modality_TEXT": 90, "cached_modality_TEXT": 60, "output": 5, "total": 155}
+    recording = read_as(FORMAT, [{**observations()[0], "usageDetails": counts}])
+    [call] = recording.sessions[0].calls
+    assert (call.prompt_tokens, call.cached_tokens, call.output_tokens) == (150, 60, 5)
+    assert recording.notes.problems == []
+
+
+def test_tools_that_langfuse_has_behind_the_messages_of_langchain_are_tools():
+    definitions = [{"role": "tool", "content": tool} for tool in TOOLS]
+    second, tool, first, span = observations()
+    calls = [{**call, "input": [*sent, *definitions]} for call, sent in ((first, SENT), (second, ALL))]
+    recording = read_as(FORMAT, [span, tool, *calls])
+    [session] = recording.sessions
+    assert ([tool.name for tool in session.tools], session.compactions) == (["ls"], ())
+    assert texts(session) == texts(read_as(FORMAT, observations()).sessions[0])
+    assert recording.notes.problems == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "List files"}]}],
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "."}}]},
+        ),
+        (
+            {"input": "List files", "instructions": "Be brief."},
+            {"output": [{"type": "function_call", "call_id": "c1", "name": "ls", "arguments": '{"path": "."}'}]},
+        ),
+        (
+            {"contents": [{"role": "user", "parts": [{"text": "List files"}]}]},
+            {
+                "candidates": [
+                    {
+                        "content": {
+                            "role": "model",
+                            "parts": [{"functionCall": {"id": "c1", "name": "ls", "args": {"path": "."}}}],
+                        }
+                    }
+                ]
+            },
+        ),
+        (
+            {"contents": [{"role": "user", "parts": [{"text": "List files"}]}]},
+            {
+                "content": {
+                    "role": "model",
+                    "parts": [{"function_call": {"id": "c1", "name": "ls", "args": {"path": "."}}}],
+                }
+            },
+        ),
+        (
+            [{"role": "user", "parts": [{"type": "text", "content": "List files"}]}],
+            [{"role": "assistant", "parts": [{"type": "tool_call", **CALLED}], "finish_reason": "tool_call"}],
+        ),
+        (
+            [{"role": "user", "content": "List files"}],
+            {"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [CALL], "refusal": None}},
+        ),
+        (
+            [{"role": "user", "content": "List files"}],
+            [{"role": "assistant", "content": [CALL], "finish_reason": "tool_calls"}],
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"text": "List files"}]}]},
+            {
+                "output": {
+                    "message": {
+                        "role": "assistant",
+                        "content": [{"toolUse": {"toolUseId": "c1", "name": "ls", "input": {"path": "."}}}],
+                    }
+                }
+            },
+        ),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "List files"}]}],
+            {
+                "role": "assistant",
+                "content": [{"type": "tool-call", "toolCallId": "c1", "toolName": "ls", "input": {"path": "."}}],
+            },
+        ),
+    ],
+    ids=["Anthropic", "Responses", "Google", "Google's content", "GenAI", "LangChain", "Koog", "Bedrock", "AI SDK"],
+)
+def test_requests_of_other_apis_are_read_in_their_words(request_, answer):
+    events = read_as(FORMAT, [{**observations()[0], "input": request_, "output": answer}]).sessions[0].events
+    assert [event.parts for event in events] == [(TextPart("List files"),), (ToolCallPart("ls", {"path": "."}, "c1"),)]
+
+
+def test_results_in_the_words_of_the_convention_answer_calls_whose_ids_are_lists():
+    names = ["run_1", "c1"]
+    asked = {"role": "assistant", "parts": [{"type": "tool_call", **CALLED, "id": names}]}
+    returned = {"role": "tool", "parts": [{"type": "tool_call_response", "id": names, "response": "a.txt"}]}
+    recording = read_as(FORMAT, [{**observations()[0], "input": [asked, returned], "output": ANSWER}])
+    [session] = recording.sessions
+    [called, result, _] = [event.parts[0] for event in session.events]
+    assert isinstance(called, ToolCallPart)
+    assert called.id
+    assert result == ToolResultPart("ls", "a.txt", called.id)
+    assert recording.notes.problems == []
+
+
+def test_a_result_that_is_a_value_is_the_result():
+    rows = [{"name": "a.txt", "size": 5}]
+    sent = [*SENT, ASKED, {**RESULT, "content": rows}]
+    [session] = read_as(FORMAT, [{**observations()[0], "input": sent}]).sessions
+    assert session.events[2].parts == (ToolResultPart("ls", rows, "c1"),)
+
+
+def test_calls_that_are_messages_of_one_answer_are_all_in_it():
+    other = {**CALL, "id": "c2"}
+    answer = [{"role": "assistant", "content": [call]} for call in (CALL, other)]
+    [session] = read_as(FORMAT, [{**observations()[0], "input": SENT, "output": answer}]).sessions
+    assert session.events[-1].parts == (
+        ToolCallPart("ls", {"path": "."}, "c1"),
+        ToolCallPart("ls", {"path": "."}, "c2"),
+    )
+    choices = [{**ANSWER, "content": "One"}, {**ANSWER, "content": "Two"}]
+    [session] = read_as(FORMAT, [{**observations()[0], "input": SENT, "output": choices}]).sessions
+    assert texts(session)[-1] == "Two"
+
+
+def test_an_answer_that_langfuse_counted_no_tokens_of_has_no_count():
+    [call] = read_as(FORMAT, [{**observations()[0], "usageDetails": {"input": 150, "total": 150}}]).sessions[0].calls
+    assert (call.prompt_tokens, call.output_tokens) == (150, None)
+
+
+def test_a_number_that_a_tool_returned_under_a_name_of_usage_is_no_bad_count():
+    first = {**observations()[0], "usageDetails": {"input": 150, "output": 5}}
+    ran = observation(3, "SPAN", {}, {"iterations": 1, "metrics": 3})
+    recording = recordings.read(json.dumps([first, ran]).encode(), strict=True)
+    assert recording.notes.problems == []
+
+
 def test_a_call_of_the_responses_api_has_tokens_and_no_message():
     data = {"type": "response", "response_id": "resp_1", "usage": agents_usage(100)}
     ran = agents_span(3, {"type": "function", "name": "ls", "input": "{}", "output": "a.txt"})
