@@ -8,7 +8,9 @@ text. Attached text and the user's own shell commands are sent as text of the us
 session row are overwritten at every step, so only those after the last call are known, and differently by version (the
 prompt may leave cached tokens to the completion, it is 0 after a summary). In every version but the first ones of the
 old OpenCode, which added up all calls, their sum is the context after the last answer: it is the count of the last
-call, which so includes its answer; a note says so. The other calls carry none, but where a version wrote them beside
+call, which so includes its answer; a note says so. Of Gemini's models it counts cached tokens twice, for these are
+within the provider's count of the prompt, and how many there were is not stored: the last call then has no count
+(`mapUsage` in providers/google/google.go of https://github.com/charmbracelet/fantasy). The other calls carry none, but where a version wrote them beside
 the end of an answer (`prompt_tokens` of `finish`, cached ones included).
 `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
 `is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Where it came
@@ -61,6 +63,8 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Seconds: 9 May 2025. Until then OpenCode added the counts of all calls up in the row of their session, and compacted
 # none (internal/llm/agent/agent.go and internal/tui/tui.go of opencode-ai/opencode, revision 90084ce).
 SUMMED_UNTIL = 1_746_748_800
+# Providers, as Crush names them, through which it asks Gemini by Google's own API; the old OpenCode names none.
+_OF_GOOGLE = frozenset({"gemini", "vertexai", ""})
 _MILLISECONDS_FROM = 1e11  # times above this are milliseconds; both are found, whatever the schema says
 
 
@@ -191,7 +195,7 @@ class CrushReader:
             builder.notes.append("The session was summarised; the summary message is no longer in the database.")
         if not any(call.prompt_tokens for call in builder.calls):
             summed = self._agent == "OpenCode" and _ended_before(rows, SUMMED_UNTIL)
-            says = _sums(header) if summed else _count_last(header, builder.calls)
+            says = _sums(header) if summed else _count_last(header, builder.calls, self._twice(rows))
             builder.notes.append(f"{self._agent} keeps no tokens per call.{says}")
         builder.notes += _notes(header, len(rows))
         return builder.session(
@@ -202,6 +206,16 @@ class CrushReader:
             sub_agents={child: child.rpartition("$$")[2] for child in children},
             started_at=_time(header.get("created_at")),
         )
+
+    def _twice(self, rows: list[JSON]) -> set[str]:
+        """The ids of messages whose provider's count of the prompt has the cached tokens that are added to it again."""
+        named = "" if self._agent == "Crush" else "vertexai."
+        return {
+            str(row.get("id") or "")
+            for row in rows
+            if fields.text(row, "model").removeprefix(named).startswith("gemini")
+            and fields.text(row, "provider") in _OF_GOOGLE
+        }
 
     def _items(self, row: JSON) -> list[JSON]:
         """The parts of a message as they are stored. Raises DamagedRecording."""
@@ -359,8 +373,9 @@ def _sums(header: JSON) -> str:
     )
 
 
-def _count_last(header: JSON, calls: MutableSequence[ModelCall]) -> str:
-    """Give the last answered call the tokens of the session row; what that row says, as a sentence."""
+def _count_last(header: JSON, calls: MutableSequence[ModelCall], twice: set[str]) -> str:
+    """Give the last answered call the tokens of the session row; what that row says, as a sentence. `twice`: the ids of
+    calls whose cached tokens it counts twice."""
     prompt, completion = (fields.tokens(header, name) or 0 for name in ("prompt_tokens", "completion_tokens"))
     if not prompt and not completion:
         return ""
@@ -368,6 +383,8 @@ def _count_last(header: JSON, calls: MutableSequence[ModelCall]) -> str:
     last = next((index for index in reversed(range(len(calls))) if calls[index].response is not None), None)
     if not prompt or last is None:  # a prompt of 0: the summary was the last call
         return f"{says}."
+    if calls[last].source_id in twice:
+        return f"{says}, in which tokens from Gemini's cache count twice: they are not taken for its prompt."
     calls[last] = msgspec.structs.replace(calls[last], prompt_tokens=prompt + completion)
     return f"{says}; together they are taken as the prompt of step {last + 1}, so that its count includes its answer."
 

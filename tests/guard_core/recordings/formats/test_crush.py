@@ -79,6 +79,10 @@ def database(tmp_path: Path):
                 connection.execute(f"INSERT INTO messages ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
             if "served_by" in marks:
                 connection.execute("UPDATE messages SET model = 'gpt-5.4', provider = ?", (marks["served_by"],))
+            if marks.get("model"):
+                connection.execute("UPDATE messages SET model = ?", (marks["model"],))
+            if marks.get("provider"):
+                connection.execute("UPDATE messages SET provider = ?", (marks["provider"],))
             for name in marks.get("summaries", ()):
                 connection.execute("UPDATE messages SET is_summary_message = 1 WHERE id = ?", (name,))
         connection.close()
@@ -130,6 +134,26 @@ def test_the_tokens_of_the_last_call_and_missing_messages_are_told(database):
     assert "900 prompt and 20 completion tokens" in notes[0]
     assert "taken as the prompt of step 1" in notes[0]
     assert "7 of 9 messages" in notes[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "taken"),
+    [
+        ("gemini-3-pro", "gemini", False),
+        ("gemini-3-pro", "vertexai", False),
+        ("gemini-3-pro", "copilot", True),
+        ("google/gemini-3-pro", "openrouter", True),
+        ("claude-5", "vertexai", True),
+        ("gemini-2.5", None, False),
+        ("vertexai.gemini-2.5", None, False),
+        ("copilot.gemini-2.5", None, True),
+    ],
+)
+def test_a_count_in_which_cached_tokens_are_twice_is_told_and_not_taken(database, model, provider, taken):
+    content = database(USER, DONE, model=model, provider=provider or "")
+    session = read_as(FORMAT, content).sessions[0]
+    assert session.calls[-1].prompt_tokens == (920 if taken else None)
+    assert ("Gemini's cache count twice" in session.notes[0]) is not taken
 
 
 def test_an_answered_call_before_a_refused_one_has_the_count_of_the_row(database):
