@@ -76,9 +76,12 @@ _STATED = re.compile(
     r"|\bshould(?:n['’]?t| not) happen\b"
     r"|\bshould already\b|\bshould (?:\w+ ){1,5}already\b"
     r"|\b(?:it|that|this)(?: really)? should(?:n['’]?t| not) be (?:an? )?(?:thing|issue|problem|concern)\b"
-    # what is only possible; and what nothing needs
+    # what is only possible; what has a name, "all required fields", and what nothing needs
     r"|\bmay not (?!be (?:changed|touched|edited|modified|deleted|removed|renamed|committed|pushed|merged|moved"
     r"|used)\b)(?<!you may not )(?<!agents may not )(?<!agent may not )(?<!anyone may not )"
+    r"|\b(?:all|any|each|every|the|these|those|its|their|other|following|missing|\d+) required\b"
+    r"(?=\s+[`\"'“]?\w)(?!\s+(?:and|at|because|before|by|for|from|if|in|is|on|that|to|when|where)\b)"
+    r"|\b(?:as|if|when(?:ever)?|where(?:ver)?) required\b"
     r"|\bno\b[^,.;:]*\b(?:is|are) required\b|\b(?:is|are)(?:n['’]?t| not) required\b"
     # purposes, unless somebody wants or needs them, and indirect questions
     r"|(?<!want )(?<!need )(?<!try )(?<!have )\bto (?:ensure|make sure|avoid)\b"

@@ -339,12 +339,33 @@ def test_a_part_of_a_name_is_no_word_of_another_language(sentence, kind):
 @pytest.mark.parametrize(
     ("sentence", "kind"),
     [
+        ("這個結果不可驗證。", ""),
+        ("服务暂时不可用。", ""),
+        ("这是不可能的，日志不可靠。", ""),
+        ("不可修改這些文件。", RULE),
+        ("不可用第三方库。", RULE),
+        ("你不可以推送到主分支。", RULE),
+    ],
+)
+def test_what_cannot_be_is_no_rule_in_chinese_either(sentence, kind):
+    assert kind_of(sentence) == kind
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
         ("Traditional job boards require deliberate search queries.", ""),
         ("require 'json'", ""),
         ("Require two reviews for each change.", RULE),
         ("- Please require a login on every page.", RULE),
         ("We require a test for each fix.", RULE),
         ("A test is required for each fix.", RULE),
+        ("The schema has all required tables.", ""),
+        ("The body has every required field and `id`.", ""),
+        ("Fill the required `name` in, with a default as required.", ""),
+        ("All the tests are required.", RULE),
+        ("Required: two reviews of each change.", RULE),
+        ("The reviews required for each change are two.", RULE),
     ],
 )
 def test_what_something_requires_is_no_rule_for_whoever_works(sentence, kind):
