@@ -10,8 +10,8 @@ prompt may leave cached tokens to the completion, it is 0 after a summary). In e
 old OpenCode, which added up all calls, their sum is the context after the last answer: it is the count of the last
 call, which so includes its answer; a note says so. Of Gemini's models it counts cached tokens twice, for these are
 within the provider's count of the prompt, and how many there were is not stored: the last call then has no count
-(`mapUsage` in providers/google/google.go of https://github.com/charmbracelet/fantasy). The other calls carry none, but where a version wrote them beside
-the end of an answer (`prompt_tokens` of `finish`, cached ones included).
+(`mapUsage` in providers/google/google.go of https://github.com/charmbracelet/fantasy). The other calls carry none, but
+where a version wrote them beside the end of an answer (`prompt_tokens` of `finish`, cached ones included).
 `message_count` may be larger than the rows. The message that `summary_message_id` names (or every one with
 `is_summary_message`) is a declared compaction: from then on it is the first message, sent as the user's. Where it came
 within a turn, Crush continues by itself with the user's request in a sentence of its own (`agent.go`): such a message
