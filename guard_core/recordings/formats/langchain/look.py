@@ -96,7 +96,7 @@ def _complete(known: _ModelRun, run: _Run) -> None:
     if counts.get("prompt_tokens") is None:
         counts = provider_usage_of(fields.mapping(fields.mapping(outputs, "llm_output"), "token_usage"))
     known.tokens = counts.get("prompt_tokens") or known.tokens
-    known.model = model_of(body) or known.model
+    known.model = model_of(body) or fields.text(outputs, "model") or known.model
 
 
 def _answer(outputs: JSON) -> JSON:
@@ -112,7 +112,7 @@ def _answer(outputs: JSON) -> JSON:
         if isinstance(message, dict) and kind_of(message) in KINDS:
             beside = message.get("usage_metadata") or outputs.get("usage_metadata")
             return body_of(message) | {"usage_metadata": beside}
-    return {}
+    return outputs  # the provider's own response
 
 
 def _message(answers: dict[object, _ModelRun], run: _Run) -> None:

@@ -5,7 +5,8 @@ may come twice, posted when it began and patched when it ended (`{post, patch}` 
 both are one run. A run belongs to the thread named in its metadata (`thread_id`, `session_id`, `conversation_id`),
 else to its trace. A request's messages are in `inputs.messages`; where a run has only rendered `prompts`, they are
 taken from the chain around it when its text is found in the prompt, else from the prompts themselves. Child runs may
-be nested. A failed run is a call without an answer.
+be nested. A failed run is a call without an answer. LangSmith's wrappers of the clients of OpenAI and Anthropic have
+the request as inputs and the response as outputs, in the provider's words but for the usage.
 Source: https://docs.langchain.com/langsmith/run-data-format.
 """
 
@@ -18,14 +19,17 @@ from typing import Any
 import msgspec
 
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
+from guard_core.recordings.formats.anthropic_messages import has_own_block
 from guard_core.recordings.formats.langchain.messages import (
     KINDS,
     body_of,
     event_of,
+    is_message,
     model_of,
     provider_usage_of,
     usage_of,
 )
+from guard_core.recordings.formats.otlp import content
 from guard_core.recordings.reading import chat, fields
 from guard_core.recordings.reading.answer_limits import answer_limit
 from guard_core.recordings.reading.build import FactCounter
@@ -59,8 +63,9 @@ def runs_in(value: Any) -> list[JSON]:
 
 
 def _is_patch(value: JSON) -> bool:
-    """What a run that was posted before ended with."""
-    return "id" in value and ("trace_id" in value or "dotted_order" in value)
+    """What a run that was posted before ended with. LangSmith's client for JavaScript leaves its id to its order."""
+    named = "id" in value or _DOTTED.search(fields.text(value, "dotted_order")) is not None
+    return named and ("trace_id" in value or "dotted_order" in value)
 
 
 def all_runs(source: ByteSource, records: Iterable[tuple[Any, int | None]]) -> Iterator[tuple[JSON, int | None]]:
@@ -186,12 +191,13 @@ class LangChainRuns:
             event = None
         before = groups.get(_thread(run), [])
         system, messages = chat.split_system(self._messages(run, before))
+        system = system or content.system_prompt(fields.mapping(run, "inputs"))
         start = fields.timestamp(run, "start_time")
         usage = usage_of(body)
         if usage.get("prompt_tokens") is None:
             usage = provider_usage_of(fields.mapping(fields.mapping(outputs, "llm_output"), "token_usage"))
-        parameters = fields.mapping(fields.mapping(run, "extra"), "invocation_params")
-        model = model_of(body) or fields.text(parameters, "model") or fields.text(parameters, "model_name")
+        parameters = parameters_of(run)
+        model = model_of(body) or model_named(run, outputs)
         call = ModelCall(at=0, **usage, model=model, timestamp=start, line=line, source_id=fields.text(run, "id"))
         if event is not None:
             event = msgspec.structs.replace(event, timestamp=fields.timestamp(run, "end_time") or start, line=line)
@@ -208,7 +214,9 @@ class LangChainRuns:
             first = listed[0] if isinstance(listed[0], list) else []
             is_pair = len(first) == 2 and all(isinstance(item, str) for item in first)  # a role and its text
             nested = listed if is_pair or not isinstance(listed[0], list) else first
-            return [event for item in nested if (event := event_of(item)) is not None]
+            return [event for item in nested if (event := _event(item)) is not None]
+        if sent := content.sent_messages(inputs):
+            return sent
         prompt = next((item for item in fields.items(inputs, "prompts") if isinstance(item, str)), "")
         return (self._from_chain(run, prompt) or self._from_prompt(prompt, before)) if prompt else []
 
@@ -248,6 +256,13 @@ def _thread(run: JSON) -> str:
     return named or fields.text(run, "trace_id") or fields.text(run, "dotted_order").split(".")[0]
 
 
+def _event(message: Any) -> Event | None:
+    """The event of a message of a request: LangChain's, or one whose blocks are of the provider's own API."""
+    if isinstance(message, dict) and not is_message(message) and has_own_block(message.get("content")):
+        return content.any_event(message)
+    return event_of(message)
+
+
 def _answer(outputs: JSON) -> tuple[JSON, Event] | None:
     """The first generation's message, or its text."""
     generations = outputs.get("generations")
@@ -265,7 +280,22 @@ def _answer(outputs: JSON) -> tuple[JSON, Event] | None:
             return body_of(item) | {
                 "usage_metadata": item.get("usage_metadata") or outputs.get("usage_metadata")
             }, event
-    return None
+    event = content.answer_in(outputs)  # the provider's own response
+    return None if event is None else (outputs, event)
+
+
+def parameters_of(run: JSON) -> JSON:
+    """What a model was asked with beside the messages: LangChain's own place for it, else the request that LangSmith's
+    wrappers of the providers' clients have as inputs."""
+    return fields.mapping(fields.mapping(run, "extra"), "invocation_params") or fields.mapping(run, "inputs")
+
+
+def model_named(run: JSON, outputs: JSON) -> str:
+    """The model that a provider's whole response, the request or the metadata of a run names; "" where none does."""
+    parameters = parameters_of(run)
+    asked = fields.text(parameters, "model") or fields.text(parameters, "model_name")
+    metadata = fields.mapping(fields.mapping(run, "extra"), "metadata")
+    return fields.text(outputs, "model") or asked or fields.text(metadata, "ls_model_name")
 
 
 def _tools(parameters: JSON) -> tuple[ToolDefinition, ...] | None:

@@ -354,8 +354,8 @@ def _whole_request(span: TraceSpan) -> RequestContent:
     for key, _ in _WHOLE:
         value = fields.decoded(span.attributes.get(key))
         request = _with_tools_apart(value if isinstance(value, dict) else {"messages": value})
-        if messages := _sent(request):
-            system = _system_of(request)
+        if messages := sent_messages(request):
+            system = system_prompt(request)
             return RequestContent(messages, 0, system, chat.tool_definitions(request.get("tools")))
     return RequestContent([])
 
@@ -379,7 +379,7 @@ def _is_definition(message: Any) -> bool:
     return is_tools and isinstance(message.get("content"), dict)
 
 
-def _sent(request: JSON) -> list[Event]:
+def sent_messages(request: JSON) -> list[Event]:
     """What a request holds: messages, items of the Responses API, or Google's contents."""
     listed = request.get("messages", request.get("input", request.get("contents")))
     if isinstance(listed, str) and listed:
@@ -388,10 +388,10 @@ def _sent(request: JSON) -> list[Event]:
         listed = listed[0]  # LangChain's calls are batches of one
     if responses.are_items(listed):
         return responses.grouped(fields.objects(listed))
-    return [event for item in fields.objects(listed) if (event := _any_event(item)) is not None]
+    return [event for item in fields.objects(listed) if (event := any_event(item)) is not None]
 
 
-def _system_of(request: JSON) -> tuple[Part, ...] | None:
+def system_prompt(request: JSON) -> tuple[Part, ...] | None:
     """A system prompt beside the messages: Anthropic's, of the Responses API, Google's."""
     if instructions := fields.text(request, "instructions"):
         return (TextPart(instructions),)
@@ -400,22 +400,26 @@ def _system_of(request: JSON) -> tuple[Part, ...] | None:
 
 
 def _whole_answer(span: TraceSpan) -> list[Event | None]:
-    for _, key in _WHOLE:
-        response = fields.decoded(span.attributes.get(key))
-        if isinstance(response, str) and response:
-            return [Event(Role.MODEL, (TextPart(response),))]
-        if isinstance(response, list):
-            if (parts := _of_one_response(response)) is not None:
-                return [Event(Role.MODEL, parts)]
-            response = {"output" if responses.are_items(response) else "messages": response}
-        if not isinstance(response, dict):
-            continue
-        if responses.are_items(items := response.get("output")):
-            parts = (part for event in responses.grouped(fields.objects(items)) for part in event.parts)
-            return [Event(Role.MODEL, tuple(parts))]
-        if message := _message_of(response):
-            return [_any_event({"role": "assistant", **message})]
-    return []
+    bodies = (fields.decoded(span.attributes.get(key)) for _, key in _WHOLE)
+    return next(([event] for response in bodies if (event := answer_in(response)) is not None), [])
+
+
+def answer_in(response: Any) -> Event | None:
+    """The answer that a whole response holds, in the words of any API or library that is known here; None where it
+    holds none."""
+    if isinstance(response, str) and response:
+        return Event(Role.MODEL, (TextPart(response),))
+    if isinstance(response, list):
+        if (parts := _of_one_response(response)) is not None:
+            return Event(Role.MODEL, parts)
+        response = {"output" if responses.are_items(response) else "messages": response}
+    if not isinstance(response, dict):
+        return None
+    if responses.are_items(items := response.get("output")):
+        parts = tuple(part for event in responses.grouped(fields.objects(items)) for part in event.parts)
+        return Event(Role.MODEL, parts)
+    message = _message_of(response)
+    return any_event({"role": "assistant", **message}) if message else None
 
 
 def _of_one_response(response: list[Any]) -> tuple[Part, ...] | None:
@@ -423,7 +427,7 @@ def _of_one_response(response: list[Any]) -> tuple[Part, ...] | None:
     a history, or several choices, each of which has words of its own."""
     if len(response) < 2 or responses.are_items(response):
         return None
-    events = [_any_event(item) for item in fields.objects(response)]
+    events = [any_event(item) for item in fields.objects(response)]
     if any(event is None or event.role is not Role.MODEL for event in events):
         return None
     with_calls = [any(isinstance(part, ToolCallPart) for part in event.parts) for event in events if event is not None]
@@ -447,7 +451,7 @@ def _message_of(response: JSON) -> JSON:
     return inner or (said[-1] if said else {}) or (response if whole else {})
 
 
-def _any_event(message: JSON) -> Event | None:
+def any_event(message: JSON) -> Event | None:
     """The event of a message in the words of any API or library that is known here."""
     content = message.get("content")
     if langchain_messages.is_message(message) or isinstance(message.get("additional_kwargs"), dict):

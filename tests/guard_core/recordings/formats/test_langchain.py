@@ -11,6 +11,7 @@ import pytest
 from guard_core.errors import DamagedRecording
 from guard_core.events import TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.langchain.format import FORMAT
+from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, SourceShape
 from guard_core.recordings.reading.summary_words import LANGCHAIN
 from guard_core.sessions import Evidence
@@ -322,3 +323,83 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "langchain")
+
+
+WRAPPED_USAGE = {"input_tokens": 100, "output_tokens": 5, "input_token_details": {"cache_read": 60}}
+BLOCKS = [{"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}]
+ASKED = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+SCHEMA = {"name": "bash", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        (
+            {
+                "model": "m",
+                "tools": [SCHEMA],
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "List"},
+                    {"role": "assistant", "content": BLOCKS},
+                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "a.txt"}]},
+                ],
+            },
+            {"role": "assistant", "content": "Done", "tool_calls": None},
+        ),
+        (
+            {
+                "model": "m",
+                "tools": [SCHEMA],
+                "instructions": "Be brief.",
+                "input": [
+                    {"role": "user", "content": "List"},
+                    {"type": "function_call", "call_id": "c1", "name": "bash", "arguments": '{"command": "ls"}'},
+                    {"type": "function_call_output", "call_id": "c1", "output": "a.txt"},
+                ],
+            },
+            {
+                "object": "response",
+                "output": [
+                    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done"}]}
+                ],
+            },
+        ),
+        (
+            {
+                "model": "m",
+                "tools": [SCHEMA],
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "List"},
+                    {"role": "assistant", "content": None, "tool_calls": [ASKED]},
+                    {"role": "tool", "tool_call_id": "c1", "content": "a.txt"},
+                ],
+            },
+            {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Done"}}]},
+        ),
+    ],
+    ids=["Anthropic", "Responses", "Chat Completions"],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_runs_of_wrapped_clients_are_read_in_the_words_of_their_provider(inputs, outputs, named):
+    name = "01900000-0000-7000-8000-000000000000"
+    order = f"20260301T100000123456Z{name}"
+    about = {"trace_id": name, "dotted_order": order, "extra": {"metadata": {"ls_invocation_params": {"tools": True}}}}
+    post = {"id": name, "run_type": "llm", "inputs": inputs, **about}
+    patch = {"outputs": {"model": "m-1", "usage_metadata": WRAPPED_USAGE, **outputs}, **about}
+    recording = read_as(FORMAT, lines({"post": [post], "patch": [{**patch, "id": name} if named else patch]}))
+    [session] = recording.sessions
+    assert (session.system, [tool.name for tool in session.tools or ()]) == ((TextPart("Be brief."),), ["bash"])
+    assert [event.parts for event in session.events] == [
+        (TextPart("List"),),
+        (ToolCallPart("bash", {"command": "ls"}, "c1"),),
+        (ToolResultPart("bash", "a.txt", "c1"),),
+        (TextPart("Done"),),
+    ]
+    [call] = session.calls
+    assert (call.prompt_tokens, call.cached_tokens, call.output_tokens, call.model) == (100, 60, 5, "m-1")
+    assert recording.notes.problems == []
+    with ByteSource.open(lines({"post": [post]}, {"patch": [patch]})) as source:
+        looked = FORMAT.first_look(source)
+    assert looked == FirstLook((100,), model="m-1")
