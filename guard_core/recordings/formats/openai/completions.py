@@ -50,6 +50,7 @@ from guard_core.views import Inserted
 NAME = "openai-chat"
 _HEADS = 20  # messages looked at to recognise a chat
 _COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+_OWN_COUNTS = ("usage", "metrics")  # where an answer may have its counts, or its metadata
 _PIECES = ("chunk", "data", "event")  # what a log calls one piece of a stream
 
 
@@ -274,7 +275,8 @@ class ChatReader:
         if key not in self._known:
             wrong_kinds.check_words(self.source, message, "content", "a message", line)
             self._known[key] = built = self.make_event(message, line)
-            own = fields.mapping(message, "usage") or fields.mapping(message, "metrics")
+            places = (message, fields.mapping(message, "metadata"))
+            own = next((own for place in places for key in _OWN_COUNTS if (own := fields.mapping(place, key))), {})
             if built is not None and own:
                 self._usages[id(built)] = self.usage(own)
         event = self._known[key]

@@ -1,6 +1,8 @@
 """Requests of Amazon Bedrock's Converse API: `messages` of blocks, `system`, `toolConfig`, `inferenceConfig`.
 
-`inputTokens` is without what the cache gave and took, which is counted beside it.
+`inputTokens` is without what the cache gave and took, which is counted beside it and in `totalTokens`. Strands Agents
+writes counts of every provider in these words, into the `metadata` of an answer: where its total is the sum of input
+and output alone, as of OpenAI's and Gemini's models, the cached tokens are within the input.
 Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html.
 """
 
@@ -49,11 +51,13 @@ def usage_of(usage: JSON) -> JSON:
         return {}
     read = fields.first_tokens(usage, "cacheReadInputTokens", "cacheReadInputTokenCount")
     written = fields.first_tokens(usage, "cacheWriteInputTokens", "cacheWriteInputTokenCount")
+    output = fields.tokens(usage, "outputTokens")
+    is_whole = fields.tokens(usage, "totalTokens") == fresh + (output or 0)
     return {
-        "prompt_tokens": fresh + (read or 0) + (written or 0),
+        "prompt_tokens": fresh if is_whole else fresh + (read or 0) + (written or 0),
         "cached_tokens": read,
         "cache_write_tokens": written,
-        "output_tokens": fields.tokens(usage, "outputTokens"),
+        "output_tokens": output,
     }
 
 

@@ -199,6 +199,16 @@ def test_what_a_client_wrote_of_the_converse_api_is_read():
         assert events[2].parts == (ToolResultPart("ls", "a.txt", "c1"),)
 
 
+@pytest.mark.parametrize(("total", "prompt"), [(105, 100), (195, 190)])
+def test_messages_of_strands_have_the_counts_in_their_metadata(total, prompt):
+    counts = {"inputTokens": 100, "outputTokens": 5, "totalTokens": total, "cacheReadInputTokens": 90}
+    counted = {**ANSWER, "metadata": {"usage": counts, "metrics": {"latencyMs": 7}}, "tracking_id": "t"}
+    recording = recordings.read(json.dumps([*ASKED, USED, RESULT, counted]).encode(), strict=True)
+    first, last = recording.sessions[0].calls
+    assert (first.prompt_tokens, recording.facts.model_calls) == (None, 1)
+    assert (last.prompt_tokens, last.cached_tokens, last.output_tokens) == (prompt, 90, 5)
+
+
 def test_results_of_a_batch_hold_what_came_back():
     results = [
         {
