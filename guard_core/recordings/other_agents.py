@@ -112,6 +112,14 @@ def _is_cursor_line(record: JSON) -> bool:
     return record.keys() == {"role", "message"} and isinstance(record["role"], str) and message.keys() == {"content"}
 
 
+def _is_printed_by_cursor(record: JSON) -> bool:
+    """A line that `cursor-agent --output-format stream-json` prints: an answer or a tool of one call of a model, else
+    as Claude Code's, or the start of a tool."""
+    if {"model_call_id", "session_id", "timestamp_ms"} <= record.keys():
+        return True
+    return fields.text(record, "type") == "tool_call" and {"call_id", "tool_call", "session_id"} <= record.keys()
+
+
 def _is_antigravity_step(record: JSON) -> bool:
     """A step of a conversation: of its transcript (`brain/*/.system_generated/logs`), or as the SDK gives it."""
     return record.keys() >= {"step_index", "source", "type", "status"}
@@ -196,6 +204,11 @@ def _is_agent_framework_session(value: JSON) -> bool:
     return fields.text(value, "type") == "session" and "service_session_id" in value and "state" in value
 
 
+def _is_strands_file(value: JSON) -> bool:
+    """One message, or one agent, of a session that Strands' session manager keeps as files (types/session.py)."""
+    return {"message", "message_id", "redact_message"} <= value.keys() or "conversation_manager_state" in value
+
+
 def _of_requests(agent: str) -> str:
     return f"{agent} (a log of its chat requests can be imported)"
 
@@ -208,7 +221,7 @@ _LINES: dict[str, Callable[[JSON], bool]] = {
     "CodeBuddy": _is_codebuddy_line,
     "Muse Code": _is_muse_line,
     "Amp": _is_amp_line,
-    _of_requests("Cursor"): _is_cursor_line,
+    _of_requests("Cursor"): lambda record: _is_cursor_line(record) or _is_printed_by_cursor(record),
     "Google Antigravity": _is_antigravity_step,
     _of_requests("iFlow CLI"): _is_iflow_line,
     _of_requests("Copilot Chat in VS Code"): _is_vs_code_change,
@@ -222,6 +235,7 @@ _VALUES: dict[str, Callable[[JSON], bool]] = {
     _of_requests("LM Studio"): _is_lm_studio_chat,
     _of_requests("Zed"): _is_zed_thread,
     _of_requests("Microsoft's Agent Framework"): _is_agent_framework_session,
+    "Strands Agents (a file of a session in several; its messages as one JSON array can be imported)": _is_strands_file,
     "LangGraph (a history of its states; the values of a single one can be imported)": _is_langgraph_state,
     "Mistral's Conversations API (a log of its chat requests can be imported)": _is_mistral_conversation,
     "OpenAI's Assistants API (a log of requests of Chat Completions or Responses can be imported)": (

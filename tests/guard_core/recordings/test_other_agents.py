@@ -112,6 +112,12 @@ REFUSED = {
     ),
     "Cursor, a store of its CLI": database({"blobs": [{"id": "a", "data": "b"}], "meta": [{"key": "0", "value": "c"}]}),
     "Cursor": database({"ItemTable": [{"key": "a", "value": "b"}], "cursorDiskKV": [{"key": "a", "value": "b"}]}),
+    "Cursor, what a run printed": lines(
+        {"type": "system", "subtype": "init", "apiKeySource": "env", "session_id": "s", "model": "Composer"},
+        {**SAID, "model_call_id": "c-0", "timestamp_ms": 1},
+    ),
+    "Strands Agents, a message": json.dumps({"message": {}, "message_id": 0, "redact_message": None}).encode(),
+    "Strands Agents, an agent": json.dumps({"agent_id": "a", "state": {}, "conversation_manager_state": {}}).encode(),
     "Cursor, a transcript": lines({"role": "user", "message": {"content": [{"type": "text", "text": "Read a"}]}}),
     "Copilot Chat in VS Code": json.dumps({"requesterUsername": "u", "requests": [], "version": 3}).encode(),
     "Copilot Chat in VS Code, with its changes": lines(
