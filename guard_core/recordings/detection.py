@@ -70,6 +70,10 @@ def _damaged_head(source: ByteSource) -> tuple[int, strict_json.JsonProblem | No
     """Bytes of comments at the beginning of text, or of its first line, and why they are not JSON; None where it is."""
     if source.shape in (SourceShape.SQLITE, SourceShape.ZIP, SourceShape.EMPTY):
         return 0, None
+    if source.shape is SourceShape.JSON:
+        with suppress(RecordingError):
+            source.json_head(allow_nan=True)
+            return 0, None  # a good value: its first line is no damage
     first = source.head(source.limits.head_bytes)
     if comments := _COMMENTS.match(first):
         return comments.end(), strict_json.JsonProblem("a comment, which JSON does not have", 0)

@@ -392,7 +392,7 @@ class ByteSource:
         if not start:
             return SourceShape.EMPTY
         heads = self.head_lines(2)
-        if len(heads) == 2 and start != b"[":
+        if len(heads) == 2 and start != b"[" and not self._is_one_value(heads[0]):
             return SourceShape.LINES
         if start in (b"{", b"["):
             try:
@@ -401,6 +401,23 @@ class ByteSource:
             except RecordingError:
                 return SourceShape.LINES if heads else SourceShape.JSON
         return SourceShape.LINES if heads else SourceShape.TEXT
+
+    def _is_one_value(self, good: Line) -> bool:
+        """Is the whole one JSON object written over several lines, some of which are objects by themselves? `good`: the
+        first such line."""
+        first = self.head(min(good.offset, self.limits.head_bytes)).removeprefix(BOM).lstrip().partition(b"\n")[0]
+        try:
+            strict_json.decode(first, self.limits)
+        except strict_json.JsonProblem as problem:
+            if not first or not problem.cut:  # it is damaged: a value that goes on is good up to its end
+                return False
+        else:
+            return False
+        try:
+            self.json_head(allow_nan=True)
+        except RecordingError:
+            return False
+        return True
 
     def _value(self, allow_nan: bool) -> Any:
         """The whole as one JSON value, or as a large array; raises what is wrong with it."""

@@ -66,11 +66,36 @@ def test_a_wrapping_changes_nothing(wrapping):
         assert read(WRAPPINGS[wrapping](content)).facts == read(content).facts, name
 
 
+def short_on_one_line(value, depth=0):
+    """JSON laid out as Prettier does: what is short is on one line."""
+    short = json.dumps(value)
+    if not isinstance(value, dict | list) or (len(short) < 60 and depth):
+        return short
+    keys = [f"{json.dumps(key)}: " for key in value] if isinstance(value, dict) else [""] * len(value)
+    inner = value.values() if isinstance(value, dict) else value
+    written = (f"{key}{short_on_one_line(item, depth + 1)}" for key, item in zip(keys, inner, strict=True))
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return f"{first}\n" + ",\n".join(written) + f"\n{last}"
+
+
+def test_one_value_of_which_several_lines_are_objects_is_one_value():
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]
+    content = short_on_one_line({"first": messages, "second": messages, "more": "x" * 60}).encode()
+    assert sum(line.startswith(b"{") and line.endswith(b"}") for line in content.splitlines()) > 1
+    with pytest.raises(UnknownFormat, match="a JSON object with the keys first, second"):
+        read(content)
+    recording = read(
+        short_on_one_line({"messages": messages * 2, "more": {"b": [{"role": "user", "content": "x"}]}}).encode()
+    )
+    assert (recording.facts.messages, recording.notes.problems) == (4, [])
+
+
 @pytest.mark.parametrize("name", [name for name, content in TEXTS.items() if in_one_value(content)])
 def test_how_json_is_laid_out_changes_nothing(name):
     value = in_one_value(TEXTS[name])
     for layout in ({"indent": 2}, {"separators": (",", ":")}):
         assert read(json.dumps(value, **layout).encode()).facts == read(TEXTS[name]).facts
+    assert read(short_on_one_line(value).encode()).facts == read(TEXTS[name]).facts
 
 
 def test_lines_in_an_array_or_spread_over_lines_are_told_what_they_are():
