@@ -6,6 +6,7 @@ SDK users write `{request, response}`; proxies and exports call the two otherwis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ _TIMES = ("timestamp", "startTime", "start_time", "startedDateTime", "time", "cr
 _IDS = ("request_id", "requestId", "custom_id", "correlation_id", "call_id", "litellm_call_id", "id")
 _SENT: dict[str, Any] = {"messages": list, "input": list | str}  # Chat Completions and Messages; Responses
 _ERRORS = ("error", "exception", "error_message")
+_BYTES = re.compile(r"(?:[0-9a-f]{2}){32,}|(?:[0-9A-F]{2}){32,}")  # in hexadecimal: no words of a model
 _WRAPS = 3  # objects around a body
 
 
@@ -92,7 +94,7 @@ def response_of(record: JSON) -> JSON:
             return response
     for key in _WORDS:
         words = fields.text(record, key)
-        if words and words[0] not in "{[":
+        if words and words[0] not in "{[" and not _BYTES.fullmatch(words):
             return {"role": "assistant", "content": words}
     return {}
 

@@ -36,7 +36,7 @@ _READERS: dict[str, type[ChatReader] | type[ResponsesReader]] = {
     "gemini": GeminiReader,
     "converse": ConverseReader,
 }
-_FAILED = 400  # the least status of an answer that is an error
+FAILED = 400  # the least status of an answer that is an error
 
 
 class CapturedCalls:
@@ -56,7 +56,7 @@ class CapturedCalls:
         if api == "converse":
             request = converse.as_log(request)
         status = about.get("status")
-        failed = isinstance(status, int) and status >= _FAILED
+        failed = isinstance(status, int) and status >= FAILED
         answer = {"response": {}, "error": response} if failed else {"response": response or {}}
         record = {"timestamp": about.get("timestamp"), "request": request, **answer}
         self._readers.setdefault(api, _READERS[api](self._source)).record(line, record)

@@ -5,7 +5,8 @@ of Anthropic's batches, which hold what came back.
 Each body is read as in logs of its API; Bedrock's are Converse's, or those of the model's maker (Anthropic, OpenAI).
 Where a body is kept elsewhere (Bedrock's of more than 100 KB, in S3), the call has the counts of its record and no
 messages. Calls that share no history are sessions of their own.
-What a client wrote of the Converse API is read, too: requests with responses, a request, its messages alone (Strands).
+What a client or a recorder of HTTP wrote of the Converse API is read, too: requests with responses, a request, its
+messages alone (Strands).
 Sources: https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html,
 https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/request-response-logging,
 https://ai.google.dev/gemini-api/docs/batch-api, https://docs.anthropic.com/en/api/retrieving-message-batch-results.
@@ -17,11 +18,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 
 from guard_core.recordings.base import Recording
-from guard_core.recordings.formats.capture.bodies import KNOWN_NAMES, CapturedCalls
+from guard_core.recordings.formats.capture.bodies import FAILED, KNOWN_NAMES, CapturedCalls
 from guard_core.recordings.formats.capture.gemini import GeminiReader
 from guard_core.recordings.formats.provider_logs.converse import ConverseReader
 from guard_core.recordings.reading import bedrock, fields, log_records
@@ -138,15 +140,24 @@ def _logged(record: JSON) -> _Logged | None:
     if "custom_id" in record and fields.text(result, "type") in _BATCH_RESULTS:
         message = fields.mapping(result, "message")
         return _Logged("anthropic" if message else "", {}, message)
-    request, response = fields.decoded(record.get("request")), fields.decoded(record.get("response"))
+    request = fields.decoded(record.get("request", record.get("body")))
+    response = fields.decoded(record.get("response"))
     if _is_converse(record) or _is_converse(request):
         sent = request if _is_converse(request) else record
-        model = fields.text(sent, "modelId") or fields.text(record, "modelId")
-        return _Logged("converse", {"model": model, **sent}, response, log_records.time_of(record, {}), model)
+        model = fields.text(sent, "modelId") or fields.text(record, "modelId") or _model_in(fields.text(record, "path"))
+        when, status = log_records.time_of(record, {}), record.get("status")
+        failed = isinstance(status, int) and status >= FAILED
+        return _Logged("converse", {"model": model, **sent}, response, when, model, failed)
     if not _is_google(request, response):
         return None
     model = fields.text(request, "model") or fields.text(record, "model")
     return _Logged("gemini", request, response, log_records.time_of(record, {}), model)
+
+
+def _model_in(path: str) -> str:
+    """The model in the path of a request of Bedrock, as a recorder of HTTP has it (nock); "" where there is none."""
+    _, _, rest = path.partition("/model/")
+    return unquote(rest.partition("/")[0])
 
 
 def _is_converse(request: Any) -> bool:

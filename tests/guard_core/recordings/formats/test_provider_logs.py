@@ -199,6 +199,33 @@ def test_what_a_client_wrote_of_the_converse_api_is_read():
         assert events[2].parts == (ToolResultPart("ls", "a.txt", "c1"),)
 
 
+def recorded(response: Any, status: int = 200) -> dict[str, Any]:
+    """A request and its response as nock records HTTP."""
+    where = {"scope": "https://bedrock-runtime.us-east-1.amazonaws.com:443", "method": "POST"}
+    body = {"messages": ASKED, "system": [{"text": "Be brief."}]}
+    return {**where, "path": "/model/m-1%3A0/converse", "body": body, "status": status, "response": response}
+
+
+def test_what_a_recorder_of_http_wrote_of_the_converse_api_is_read():
+    counts = {"inputTokens": 10, "cacheReadInputTokens": 60, "outputTokens": 5, "totalTokens": 75}
+    recording = recordings.read(json.dumps([recorded({"output": {"message": USED}, "usage": counts})]).encode())
+    [session] = recording.sessions
+    assert (recording.format, recording.notes.problems) == ("provider-log", [])
+    assert session.events[1].parts == (ToolCallPart("ls", {"path": "."}, "c1"),)
+    assert [(call.prompt_tokens, call.model) for call in session.calls] == [(70, "m-1:0")]
+    words = "Input is too long for requested model."
+    refused = recorded({"message": words}, 400)
+    refused["body"]["messages"] = [*ASKED, USED, RESULT]
+    both = [recorded({"output": {"message": USED}, "usage": counts}), refused]
+    assert recordings.read(json.dumps(both).encode()).sessions[0].refused == (3,)
+
+
+def test_bytes_of_a_stream_in_hexadecimal_are_no_words_of_the_model():
+    recording = recordings.read(json.dumps([recorded("000000b8" * 40)]).encode())
+    assert [problem.message for problem in recording.notes.problems] == ["a response that is neither JSON nor a stream"]
+    assert len(recording.sessions[0].events) == 1
+
+
 @pytest.mark.parametrize(("total", "prompt"), [(105, 100), (195, 190)])
 def test_messages_of_strands_have_the_counts_in_their_metadata(total, prompt):
     counts = {"inputTokens": 100, "outputTokens": 5, "totalTokens": total, "cacheReadInputTokens": 90}
