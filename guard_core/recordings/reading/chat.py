@@ -24,6 +24,8 @@ ROLES = {
 }
 RESULT_ROLES = frozenset({"tool", "function"})
 _THOUGHTS = ("thinking", "text", "summary")  # of a block of reasoning: Anthropic's, OpenRouter's
+_CALLED = ("function", "tool", "tool_name", "toolName")  # where a flat call may have its name
+_RETURNED = ("result", "output", "response")
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema")
 
 
@@ -79,10 +81,21 @@ def _spoken(audio: JSON) -> tuple[Part, ...]:
 def tool_call(item: JSON) -> ToolCallPart:
     """A call in either spelling: `{id, function: {name, arguments}}` or flat, arguments as text or as an object."""
     function = fields.mapping(item, "function") or fields.mapping(item, "custom") or item
-    name = fields.text(function, "name") or fields.text(item, "function")
+    names = (fields.text(function, "name"), *(fields.text(item, key) for key in _CALLED))
     arguments = function.get("arguments", function.get("args", function.get("input")))
     call_id = fields.text(item, "id") or fields.text(item, "call_id") or fields.text(item, "tool_call_id")
-    return ToolCallPart(name, fields.arguments(arguments), call_id)
+    return ToolCallPart(next(filter(None, names), ""), fields.arguments(arguments), call_id)
+
+
+def results_within(message: JSON) -> tuple[Part, ...]:
+    """What came back from the calls of a message, of logs that keep a result in its call."""
+    calls = list(fields.objects(message.get("tool_calls")))
+    returned = ((item, next((item[key] for key in _RETURNED if item.get(key) is not None), None)) for item in calls)
+    return tuple(
+        ToolResultPart(call.name, value, call.id)
+        for call, value in ((tool_call(item), value) for item, value in returned)
+        if value is not None
+    )
 
 
 def result_parts(message: JSON) -> tuple[Part, ...]:

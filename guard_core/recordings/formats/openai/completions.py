@@ -118,6 +118,7 @@ class ChatReader:
         self.source = source
         self.facts = FactCounter(self.name)
         self._known: dict[bytes, Event | None] = {}
+        self._returned: dict[int, Event] = {}  # by identity of the event: the results in its calls
         self._usages: dict[int, JSON] = {}  # by identity of the event: usage that a message carries itself
         self._messages: list[Event] = []
         self._requests: list[Request] = []
@@ -178,6 +179,7 @@ class ChatReader:
 
     def record(self, line: int | None, record: JSON) -> None:
         if is_message(record):
+            self._tell(fields.text(record, "tool_call_id"))
             self._messages.extend(self._events([record], line))
         elif (piece := piece_of(record)) is not None:
             if fields.text(piece, "type") == "message_start":
@@ -267,8 +269,44 @@ class ChatReader:
             self._answer(None, {}, streams.joined(stream))
 
     def _events(self, messages: Iterable[Any], line: int | None) -> list[Event]:
-        listed = wrong_kinds.objects(self.source, iter(messages), "message", line)
-        return [event for message in listed if (event := self._event(message, line)) is not None]
+        listed = list(wrong_kinds.objects(self.source, iter(messages), "message", line))
+        answered = {name for message in listed if (name := fields.text(message, "tool_call_id"))}
+        events: list[Event] = []
+        for message in listed:
+            event = self._event(message, line)
+            events += [event] if event is not None else []
+            if event is not None and "tool_calls" in message:
+                events += self._results(message, event, answered)
+        return events
+
+    def _results(self, message: JSON, event: Event, answered: set[str]) -> list[Event]:
+        """The event of the results that a log keeps in the calls of a message, but for those that follow it as messages
+        of their own; none where it keeps none."""
+        parts = chat.results_within(message)
+        parts = tuple(part for part in parts if isinstance(part, ToolResultPart) and part.call_id not in answered)
+        if not parts:
+            return []
+        known = self._returned.get(id(event))
+        if known is None or known.parts != parts:
+            self._returned[id(event)] = known = Event(Role.USER, parts, line=event.line)
+        return [known]
+
+    def _tell(self, call_id: str) -> None:
+        """Take the result of a call out of the messages of a list, where its call kept it: a message of its own has
+        it."""
+        if not call_id or not self._returned:
+            return
+        within = {id(event) for event in self._returned.values()}
+        for at in range(len(self._messages) - 1, -1, -1):
+            event = self._messages[at]
+            if event.role is Role.MODEL:
+                return
+            if id(event) in within:
+                parts = tuple(part for part in event.parts if getattr(part, "call_id", "") != call_id)
+                rest = replace(event, parts=parts)
+                self._returned[id(event)] = rest
+                self._messages[at : at + 1] = [rest] if parts else []
+                return
 
     def _event(self, message: JSON, line: int | None) -> Event | None:
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()

@@ -421,3 +421,32 @@ def test_wrong_types_anywhere_are_survived():
 
 def test_the_facts_of_the_samples_are_equal():
     check_sample_facts(FORMAT, "openai-chat")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": "c1", "name": "ls", "arguments": {"path": "."}, "result": "a.txt"},
+        {"id": "c1", "tool": "ls", "input": {"path": "."}, "output": "a.txt"},
+        {"id": "c1", "function": {"name": "ls", "arguments": '{"path": "."}'}, "response": "a.txt"},
+    ],
+)
+def test_results_that_a_log_keeps_in_its_calls_follow_them(call):
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    messages = [{"role": "user", "content": "List"}, asked, {"role": "assistant", "content": "Done"}]
+    for content in ({"messages": messages}, lines(*messages)):
+        recording = read_as(FORMAT, content)
+        assert [event.parts for event in recording.sessions[0].events] == [
+            (TextPart("List"),),
+            (ToolCallPart("ls", {"path": "."}, "c1"),),
+            (ToolResultPart("ls", "a.txt", "c1"),),
+            (TextPart("Done"),),
+        ]
+        assert (recording.facts.tool_calls, recording.facts.tool_results) == (1, 1)
+    told = {"role": "tool", "tool_call_id": "c1", "content": "a.txt, as it was sent"}
+    [session] = read_as(FORMAT, [messages[0], asked, told, messages[2]]).sessions
+    assert session.events[2].parts == (ToolResultPart("ls", "a.txt, as it was sent", "c1"),)
+    assert len(session.events) == 4
+    both = {**asked, "tool_calls": [call, {**call, "id": "c2"}]}
+    [session] = read_as(FORMAT, [messages[0], both, told, {**told, "tool_call_id": "c2"}, messages[2]]).sessions
+    assert len(session.events) == 5
