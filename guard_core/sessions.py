@@ -186,6 +186,11 @@ UNRECORDED_COMPACTIONS = "A compaction need not be in the file."
 DAMAGED = "Damaged lines or records of the file were left out: what they held is not among these messages."
 # The note of a recording of calls without their messages.
 NO_CONTENT = "No message content was found: the tokens of each call are known, and a compaction need not show."
+# The note of a recording in which something looks like counts of tokens, and no call has one.
+COUNTS_UNREAD = (
+    "Numbers of the file that look like counts of tokens are in places or under names that are not known here: they "
+    "were left out."
+)
 # The note of a conversation of which only the model's answers were kept.
 ANSWERS_ONLY = "What was sent to the model is not in the file, only what came back."
 # The note of a call that an agent keeps as a session of its own.

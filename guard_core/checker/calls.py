@@ -329,6 +329,9 @@ def no_usage(story: Story, finding: Finding) -> None:
     agree(finding, missing=len(missing), calls=len(answered))
     if ("Every figure is an estimate" in finding.sentence) != (len(missing) == len(answered)):
         raise Wrong("only where no call is counted is every figure an estimate")
+    unread = any("look like counts of tokens" in note for note in story.session.notes)
+    if ("that can be read" in finding.sentence) != (unread and len(missing) == len(answered)):
+        raise Wrong("only where the file's counts were left out are there some that cannot be read")
     if finding.step not in missing:
         raise Wrong(f"the call of step {finding.step} is counted")
     total, over = story.session.prompt_tokens_total, story.session.total_calls

@@ -13,7 +13,7 @@ from guard_core.estimation.baselines import LEAST_BYTES, returned_at
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
 from guard_core.findings.facts import Case, Facts
 from guard_core.findings.words import at_step, counted, totals_words
-from guard_core.sessions import DAMAGED, NO_CONTENT, Evidence
+from guard_core.sessions import COUNTS_UNREAD, DAMAGED, NO_CONTENT, Evidence
 from guard_core.triggers import is_counted
 from guard_core.views import Rewritten
 
@@ -34,6 +34,8 @@ def unreported(case: Case) -> list[Finding]:
     if is_all:
         who = f"The only {name} has {lack}" if answered == 1 else f"None of the {calls} has recorded token usage"
         lacking = case.facts.not_estimated
+        if COUNTS_UNREAD in case.facts.session.notes:
+            who += " that can be read: what looks like counts has places or names that are not known here"
         sentence = f"{who}. Every figure is an estimate"
         sentence += (
             f", without the {lacking}, which {'is' if lacking == 'system prompt' else 'are'} not in the file."

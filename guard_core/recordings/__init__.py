@@ -26,7 +26,7 @@ from guard_core.recordings.reading.notes import FileProblem, ImportNotes
 from guard_core.recordings.reading.source import SHELVED_FROM, ByteSource, SourceShape, noting_damage
 from guard_core.recordings.reading.watch import ObjectWatch
 from guard_core.recordings.registry import FORMATS, LABELS, PLACES
-from guard_core.sessions import ModelCall, Provenance, Session, Sourced
+from guard_core.sessions import COUNTS_UNREAD, ModelCall, Provenance, Session, Sourced
 
 __all__ = [
     "FORMATS",
@@ -108,7 +108,8 @@ def read_source(source: ByteSource) -> Recording:
         kind, text = type(error).__name__, ascii(str(error)[:80])[1:-1]
         words = f"{kind} {text}" if text else kind
         raise DamagedRecording(f"cannot be read as {format_.label}: {words}") from error
-    _note_unread(source, recording)
+    if _note_unread(source, recording):
+        recording = replace(recording, sessions=tuple(map(_noting_counts, recording.sessions)))
     if len(recording.sessions) > source.limits.sessions:
         raise LimitExceeded(f"a file with {len(recording.sessions)} sessions (limit {source.limits.sessions})")
     if not source.has_left_out:
@@ -116,11 +117,16 @@ def read_source(source: ByteSource) -> Recording:
     return replace(recording, sessions=tuple(map(noting_damage, recording.sessions)))
 
 
-def _note_unread(source: ByteSource, recording: Recording) -> None:
-    """Note names that the reader does not know. A strict reading stops where they hold all there is."""
+def _noting_counts(session: Session) -> Session:
+    return msgspec.structs.replace(session, notes=(*session.notes, COUNTS_UNREAD))
+
+
+def _note_unread(source: ByteSource, recording: Recording) -> bool:
+    """Note names that the reader does not know. A strict reading stops where they hold all there is. True where all
+    counts of tokens are left out."""
     watch = source.watch
     if watch is None:
-        return
+        return False
     counted = recording.facts.model_calls or any(
         session.prompt_tokens_total or any(call.prompt_tokens for call in _calls(session))
         for session in recording.sessions
@@ -130,10 +136,12 @@ def _note_unread(source: ByteSource, recording: Recording) -> None:
     for unknown in watch.unknown:
         whole = not (counted if unknown.counts_tokens else recording.facts.tool_calls)
         (source.problem if whole else source.notes.problem)(str(unknown), unknown.line)
-    if watch.usages and not counted and watch.counts_calls:
+    uncounted = watch.usages and not counted and watch.counts_calls
+    if uncounted:
         source.problem(
             f"{plural.counted(watch.usages, 'object')} with counts of tokens, but no call that was read has one above 0"
         )
+    return bool(uncounted) or (not counted and any(unknown.counts_tokens for unknown in watch.unknown))
 
 
 def _calls(session: Session) -> Iterator[ModelCall]:

@@ -374,6 +374,25 @@ def test_a_call_without_an_answer_is_none_that_lacks_a_count():
     assert findings(chat(4_000, None))["no_usage"].sentence == "1 of 2 calls has no recorded token usage: step 2."
 
 
+def test_counts_of_the_file_that_no_call_has_are_not_denied():
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]
+    counts = {"prompt": 5_200, "completion": 310}
+    for meta in ({"token_counts": counts}, {"usage": {"prompt_tokens": 5_200}, "x": 1}):
+        [session] = read(json.dumps({"meta": meta, "messages": messages}).encode()).sessions
+        by_kind = confirmed(session)[1]
+        assert by_kind["no_usage"].sentence.startswith(
+            "The only call has no recorded token usage that can be read: what looks like counts has places or names "
+            "that are not known here. Every figure is an estimate"
+        )
+        told = replace(
+            by_kind["no_usage"], sentence="The only call has no recorded token usage. Every figure is an estimate."
+        )
+        facts = confirmed(session)[0]
+        assert check(facts.session, (told,), facts.window, confirmed(session)[2]) != []
+    [session] = read(json.dumps({"messages": messages}).encode()).sessions
+    assert "that can be read" not in confirmed(session)[1]["no_usage"].sentence
+
+
 def test_sizes_before_the_first_count_prove_nothing_of_a_compaction(tmp_path):
     """The first calls of this run were not counted: an estimate of one and a count of another cannot be compared."""
     run = run_of("mistral-vibe/default", tmp_path)
