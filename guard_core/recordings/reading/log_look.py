@@ -69,6 +69,7 @@ class _Record(_Request, gc=False):
     error: Any = None
     usage: Any = None
     metrics: Any = None
+    token_usage: Any = None
     prompt_tokens: Any = None
     input_tokens: Any = None
     promptTokens: Any = None  # noqa: N815
@@ -133,7 +134,7 @@ def _call(record: _Record, usage: Usage) -> _Call | None:
     response = record_fields if "choices" in record_fields else log_records.response_of(record_fields)
     if set(response) <= {"input_tokens", "context_management"} and response:
         return None  # it only counts a request's tokens
-    beside = (fields.mapping(record_fields, key) for key in ("usage", "metrics"))
+    beside = (fields.mapping(record_fields, key) for key in ("usage", "metrics", "token_usage"))
     places = (fields.mapping(response, "usage"), *beside, response, record_fields)  # the most trusted first
     counts = next((counted for place in places if (counted := usage(place))), {})
     if not counts.get("prompt_tokens"):

@@ -50,7 +50,9 @@ from guard_core.views import Inserted
 NAME = "openai-chat"
 _HEADS = 20  # messages looked at to recognise a chat
 _COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
-_OWN_COUNTS = ("usage", "metrics")  # where an answer may have its counts, or its metadata
+# Where a message or a record may have counts, and what may be around those of a message.
+_COUNTED = ("usage", "metrics", "token_usage")
+_AROUND = ("metadata", "meta", "response_metadata")
 _PIECES = ("chunk", "data", "event")  # what a log calls one piece of a stream
 
 
@@ -313,8 +315,8 @@ class ChatReader:
         if key not in self._known:
             wrong_kinds.check_words(self.source, message, "content", "a message", line)
             self._known[key] = built = self.make_event(message, line)
-            places = (message, fields.mapping(message, "metadata"))
-            own = next((own for place in places for key in _OWN_COUNTS if (own := fields.mapping(place, key))), {})
+            places = (message, *(fields.mapping(message, key) for key in _AROUND))
+            own = next((own for place in places for key in _COUNTED if (own := fields.mapping(place, key))), {})
             if built is not None and own:
                 self._usages[id(built)] = self.usage(own)
         event = self._known[key]
@@ -342,7 +344,7 @@ class ChatReader:
 
     def _call(self, line: int | None, record: JSON, body: JSON, response: JSON) -> ModelCall:
         """The call that a request and its response are."""
-        beside = (fields.mapping(record, key) for key in ("usage", "metrics"))
+        beside = (fields.mapping(record, key) for key in _COUNTED)
         places = (fields.mapping(response, "usage"), *beside, response, record)
         wrong_kinds.check_counts(self.source, places[0], _COUNTS, "a response", line)
         usage = next((counts for place in places if (counts := self.usage(place))), {})

@@ -10,6 +10,7 @@ import pytest
 from guard_core import recordings
 from guard_core.events import MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.formats.openai.completions import FORMAT
+from guard_core.recordings.reading.source import ByteSource
 from guard_core.sessions import Evidence, Refusal
 from tests.guard_core.recordings.checks import (
     check_hostile,
@@ -450,3 +451,24 @@ def test_results_that_a_log_keeps_in_its_calls_follow_them(call):
     both = {**asked, "tool_calls": [call, {**call, "id": "c2"}]}
     [session] = read_as(FORMAT, [messages[0], both, told, {**told, "tool_call_id": "c2"}, messages[2]]).sessions
     assert len(session.events) == 5
+
+
+@pytest.mark.parametrize("place", ["token_usage", "metadata.usage", "meta.usage", "response_metadata.token_usage"])
+def test_counts_of_an_answer_are_found_around_it(place):
+    counts: Any = {"prompt_tokens": 100, "completion_tokens": 5}
+    for key in reversed(place.split(".")):
+        counts = {key: counts}
+    messages = [{"role": "user", "content": "List"}, {"role": "assistant", "content": "Done", **counts}]
+    recording = recordings.read(json.dumps(messages).encode(), strict=True)
+    assert [(call.prompt_tokens, call.output_tokens) for call in recording.sessions[0].calls] == [(100, 5)]
+
+
+def test_counts_beside_a_request_are_found_under_either_name():
+    record = {"messages": [{"role": "user", "content": "List"}], "response": {"role": "assistant", "content": "Done"}}
+    counts = {"prompt_tokens": 100, "completion_tokens": 5}
+    content = lines(*({**record, key: counts} for key in ("usage", "token_usage")))
+    recording = recordings.read(content, strict=True)
+    assert recording.facts.prompt_tokens_sum == 200
+    looked = FORMAT.first_look(ByteSource.open(content))
+    assert looked is not None
+    assert looked.prompt_tokens == (100, 100)
