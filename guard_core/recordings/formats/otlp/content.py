@@ -116,11 +116,12 @@ def _gen_ai_events(value: Any) -> list[Event]:
 
 
 def _details(span: TraceSpan) -> dict[str, Any]:
-    """The span's attributes, or those of the event that newer conventions put the content in."""
-    for name, attributes in span.events:
-        if name == "gen_ai.client.inference.operation.details":
-            return {**span.attributes, **attributes}
-    return span.attributes
+    """The span's attributes, with those of the event that newer conventions put the content in: of several events,
+    where each has a part of it (Strands)."""
+    details = [attributes for name, attributes in span.events if name == "gen_ai.client.inference.operation.details"]
+    if not details:
+        return span.attributes
+    return {key: value for attributes in (span.attributes, *details) for key, value in attributes.items()}
 
 
 def _gen_ai_event(message: JSON) -> Event | None:
@@ -142,6 +143,9 @@ def _gen_ai_part(item: JSON) -> Part | None:
         return ToolCallPart(fields.text(item, "name"), fields.arguments(item.get("arguments")), _call_id(item))
     if kind == "tool_call_response":
         result = item.get("response", item.get("result", content))
+        blocks = list(fields.objects(result))
+        if blocks and all(block.keys() == {"text"} for block in blocks) and isinstance(result, list):
+            result = fields.plain_text(result)  # of Bedrock, in which Strands keeps results
         return ToolResultPart(fields.text(item, "name"), result, _call_id(item))
     if kind in _MEDIA:
         mime = fields.text(item, "mime_type") or fields.text(item, "media_type")

@@ -236,6 +236,27 @@ def test_span_events_of_older_conventions_are_read():
     assert texts(session) == ["List", "Done"]
 
 
+def test_details_in_several_events_are_put_together_and_results_of_text_blocks_are_text():
+    found = said("user", {**RESULT, "response": [{"text": "a.txt"}]})
+    details = {
+        "gen_ai.system_instructions": [text("Be brief.")],
+        "gen_ai.input.messages": [FIRST, LOOK, found],
+        "gen_ai.output.messages": [said("assistant", text("Done"))],
+    }
+    events = [
+        {
+            "name": "gen_ai.client.inference.operation.details",
+            "attributes": [{"key": key, "value": {"stringValue": json.dumps(given)}}],
+        }
+        for key, given in details.items()
+    ]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9}
+    session = read_as(FORMAT, export(span("chat", 1, attributes=attributes, events=events))).sessions[0]
+    assert session.system == (TextPart("Be brief."),)
+    assert session.events[2].parts == (ToolResultPart("bash", "a.txt", "c1"),)
+    assert texts(session)[-1] == "Done"
+
+
 def test_events_in_an_attribute_are_read():
     events = [
         {"event.name": "gen_ai.user.message", "content": "List", "role": "user"},
