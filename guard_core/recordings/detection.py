@@ -90,11 +90,25 @@ def _check_value(source: ByteSource) -> None:
     try:
         source.json_head(allow_nan=True)
     except RecordingError as error:
+        if _are_arrays(source):
+            return  # one on each line: no damage, and nothing that is known
         several = "trailing characters" in error.reason and len(_values(source)) > 1
         if not several or not (whose := _elsewhere(source)):
             raise
         reason = f"{error.reason}: values one after the other; {whose}"
         raise DamagedRecording(reason, line=error.line, column=error.column) from error
+
+
+def _are_arrays(source: ByteSource) -> bool:
+    """Is each of the first two lines an array by itself, and none of messages or records."""
+    lines = source.head(source.limits.head_bytes).split(b"\n", 2)[:2]
+    if not all(line.lstrip().startswith(b"[") for line in lines):
+        return False
+    try:
+        values = [strict_json.decode(line, source.limits).value for line in lines]
+    except strict_json.JsonProblem:
+        return False
+    return len(values) == 2 and not any(value and isinstance(value[0], dict) for value in values)
 
 
 def _check_single_line(source: ByteSource) -> None:
@@ -171,7 +185,7 @@ def _seen(source: ByteSource) -> str:
         case SourceShape.LINES:
             return f"JSON Lines whose objects have the keys {_keys(source.head_lines(1)[0].obj)}"
         case SourceShape.JSON:
-            return _value(source)
+            return "JSON Lines whose lines are arrays" if _are_arrays(source) else _value(source)
 
 
 def _value(source: ByteSource) -> str:

@@ -66,6 +66,11 @@ def test_a_wrapping_changes_nothing(wrapping):
         assert read(WRAPPINGS[wrapping](content)).facts == read(content).facts, name
 
 
+def test_lines_that_are_arrays_are_no_damaged_value():
+    with pytest.raises(UnknownFormat, match="this is JSON Lines whose lines are arrays, which no known format writes"):
+        read(b'["a", {"b": 1}]\n["c", {"d": 2}]\n')
+
+
 def short_on_one_line(value, depth=0):
     """JSON laid out as Prettier does: what is short is on one line."""
     short = json.dumps(value)
