@@ -53,6 +53,8 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"
 # Where a message or a record may have counts, and what may be around those of a message.
 _COUNTED = ("usage", "metrics", "token_usage")
 _AROUND = ("metadata", "meta", "response_metadata")
+# What an answer has that is an error, by API and proxy.
+_FAILURE = frozenset(("error", "errors", "message", "detail", "details", "type", "code", "status", "statusCode"))
 _PIECES = ("chunk", "data", "event")  # what a log calls one piece of a stream
 
 
@@ -333,6 +335,11 @@ class ChatReader:
         system, messages = chat.split_system(events)
         self._heads.append(len(events) - len(messages))
         event = self._answer_event(response, line)
+        if event is None and response and call.prompt_tokens is None and _FAILURE.isdisjoint(response):
+            named = ", ".join(ascii(key[:40])[1:-1] for key in list(response)[:5])
+            self.source.notes.problem(
+                f"a response without a message that is known here (it has {named}), left out", line
+            )
         if event is None and call.prompt_tokens is not None and messages and messages[-1].role is Role.MODEL:
             event = messages.pop()  # some proxies write the answer behind the messages it answers
         is_open = event is None and call.prompt_tokens is None

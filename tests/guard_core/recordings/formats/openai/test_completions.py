@@ -472,3 +472,13 @@ def test_counts_beside_a_request_are_found_under_either_name():
     looked = FORMAT.first_look(ByteSource.open(content))
     assert looked is not None
     assert looked.prompt_tokens == (100, 100)
+
+
+def test_a_response_of_an_unknown_shape_is_told():
+    request = {"messages": [{"role": "user", "content": "List"}]}
+    recording = read_as(FORMAT, lines({"request": request, "response": {"final": "a.txt", "review": "none"}}))
+    assert [problem.message for problem in recording.notes.problems] == [
+        "a response without a message that is known here (it has final, review), left out"
+    ]
+    failed = {"request": request, "response": {"error": {"message": "overloaded"}}}
+    assert read_as(FORMAT, lines(failed)).notes.problems == []
