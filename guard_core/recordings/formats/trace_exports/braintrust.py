@@ -2,13 +2,15 @@
 
 A row of type `llm` is a call of a model: messages or items in `input`, the choices or the message in `output`, tools
 and model in `metadata`. `metrics.prompt_tokens` includes cached tokens, of Anthropic's models, too (the SDK adds them
-up); rows around a call repeat sums. Times are `metrics.start`, in seconds.
+up); rows around a call repeat sums. A system prompt beside the messages, of Anthropic's API and Bedrock's, is written
+behind them (`integrations/anthropic/tracing.py`). Times are `metrics.start`, in seconds.
 Source: https://www.braintrust.dev/docs/reference/api and the SDK's `wrappers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from guard_core.recordings.formats.otlp.spans import TraceSpan
 from guard_core.recordings.formats.trace_exports import spans
@@ -39,6 +41,14 @@ def spans_of(value: JSON, line: int | None) -> Iterator[TraceSpan]:
     )
 
 
+def _system_first(given: Any) -> Any:
+    """The messages of a request with the system prompt before them that was written behind them."""
+    if not isinstance(given, list) or len(given) < 2:
+        return given
+    is_behind = fields.text(given[-1], "role") == "system" and fields.text(given[0], "role") != "system"
+    return [given[-1], *given[:-1]] if is_behind else given
+
+
 def _attributes(value: JSON, metrics: JSON) -> JSON:
     about, metadata = fields.mapping(value, "span_attributes"), fields.mapping(value, "metadata")
     kind, name = fields.text(about, "type"), fields.text(about, "name")
@@ -46,7 +56,7 @@ def _attributes(value: JSON, metrics: JSON) -> JSON:
         return spans.tool_run(name, value.get("output"), fields.text(metadata, "tool_call_id"))
     if kind != "llm":
         return spans.other(kind)
-    given = value.get("input")
+    given = _system_first(value.get("input"))
     request = given if isinstance(given, dict) else {"messages": given}
     if isinstance(metadata.get("tools"), list):
         request = {"tools": metadata["tools"], **request}

@@ -460,6 +460,16 @@ def test_it_holds_against_hostile_values(records):
     check_hostile(FORMAT, (json.dumps(bad).encode() for bad in spoiled(records)))
 
 
+def test_the_system_prompt_that_braintrust_writes_behind_the_messages_is_the_system_prompt():
+    changed = [
+        {**item, "input": [*item["input"][1:], SENT[0]]} if isinstance(item["input"], list) else item for item in rows()
+    ]
+    [session] = read_as(FORMAT, changed).sessions
+    [whole] = read_as(FORMAT, rows()).sessions
+    assert (session.system, session.compactions) == ((TextPart("Be brief."),), ())
+    assert [event.parts for event in session.events] == [event.parts for event in whole.events]
+
+
 def test_a_call_of_weave_may_have_a_text_as_its_input():
     item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "One file"}]}
     usage = {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 60}, "output_tokens": 5}
