@@ -384,11 +384,11 @@ def test_counts_of_the_file_that_no_call_has_are_not_denied():
             "The only call has no recorded token usage that can be read: what looks like counts has places or names "
             "that are not known here. Every figure is an estimate"
         )
-        told = replace(
+        denying = replace(
             by_kind["no_usage"], sentence="The only call has no recorded token usage. Every figure is an estimate."
         )
         facts = confirmed(session)[0]
-        assert check(facts.session, (told,), facts.window, confirmed(session)[2]) != []
+        assert check(facts.session, (denying,), facts.window, confirmed(session)[2]) != []
     [session] = read(json.dumps({"messages": messages}).encode()).sessions
     assert "that can be read" not in confirmed(session)[1]["no_usage"].sentence
 

@@ -183,7 +183,7 @@ class ChatReader:
 
     def record(self, line: int | None, record: JSON) -> None:
         if is_message(record):
-            self._tell(fields.text(record, "tool_call_id"))
+            self._take_back(fields.text(record, "tool_call_id"))
             self._messages.extend(self._events([record], line))
         elif (piece := piece_of(record)) is not None:
             if fields.text(piece, "type") == "message_start":
@@ -295,7 +295,7 @@ class ChatReader:
             self._returned[id(event)] = known = Event(Role.USER, parts, line=event.line)
         return [known]
 
-    def _tell(self, call_id: str) -> None:
+    def _take_back(self, call_id: str) -> None:
         """Take the result of a call out of the messages of a list, where its call kept it: a message of its own has
         it."""
         if not call_id or not self._returned:

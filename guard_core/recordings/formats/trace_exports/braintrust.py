@@ -41,12 +41,12 @@ def spans_of(value: JSON, line: int | None) -> Iterator[TraceSpan]:
     )
 
 
-def _system_first(given: Any) -> Any:
+def _system_first(messages: Any) -> Any:
     """The messages of a request with the system prompt before them that was written behind them."""
-    if not isinstance(given, list) or len(given) < 2:
-        return given
-    is_behind = fields.text(given[-1], "role") == "system" and fields.text(given[0], "role") != "system"
-    return [given[-1], *given[:-1]] if is_behind else given
+    if not isinstance(messages, list) or len(messages) < 2:
+        return messages
+    is_behind = fields.text(messages[-1], "role") == "system" and fields.text(messages[0], "role") != "system"
+    return [messages[-1], *messages[:-1]] if is_behind else messages
 
 
 def _attributes(value: JSON, metrics: JSON) -> JSON:

@@ -237,18 +237,18 @@ def test_span_events_of_older_conventions_are_read():
 
 
 def test_details_in_several_events_are_put_together_and_results_of_text_blocks_are_text():
-    found = said("user", {**RESULT, "response": [{"text": "a.txt"}]})
+    returned = said("user", {**RESULT, "response": [{"text": "a.txt"}]})
     details = {
         "gen_ai.system_instructions": [text("Be brief.")],
-        "gen_ai.input.messages": [FIRST, LOOK, found],
+        "gen_ai.input.messages": [FIRST, LOOK, returned],
         "gen_ai.output.messages": [said("assistant", text("Done"))],
     }
     events = [
         {
             "name": "gen_ai.client.inference.operation.details",
-            "attributes": [{"key": key, "value": {"stringValue": json.dumps(given)}}],
+            "attributes": [{"key": key, "value": {"stringValue": json.dumps(listed)}}],
         }
-        for key, given in details.items()
+        for key, listed in details.items()
     ]
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9}
     session = read_as(FORMAT, export(span("chat", 1, attributes=attributes, events=events))).sessions[0]

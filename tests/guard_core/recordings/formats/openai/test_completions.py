@@ -444,12 +444,12 @@ def test_results_that_a_log_keeps_in_its_calls_follow_them(call):
             (TextPart("Done"),),
         ]
         assert (recording.facts.tool_calls, recording.facts.tool_results) == (1, 1)
-    told = {"role": "tool", "tool_call_id": "c1", "content": "a.txt, as it was sent"}
-    [session] = read_as(FORMAT, [messages[0], asked, told, messages[2]]).sessions
+    apart = {"role": "tool", "tool_call_id": "c1", "content": "a.txt, as it was sent"}
+    [session] = read_as(FORMAT, [messages[0], asked, apart, messages[2]]).sessions
     assert session.events[2].parts == (ToolResultPart("ls", "a.txt, as it was sent", "c1"),)
     assert len(session.events) == 4
     both = {**asked, "tool_calls": [call, {**call, "id": "c2"}]}
-    [session] = read_as(FORMAT, [messages[0], both, told, {**told, "tool_call_id": "c2"}, messages[2]]).sessions
+    [session] = read_as(FORMAT, [messages[0], both, apart, {**apart, "tool_call_id": "c2"}, messages[2]]).sessions
     assert len(session.events) == 5
 
 
