@@ -47,6 +47,13 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "kimi-code": "messages that its compactions joined",
         "opencode": "prompts among what its compactions kept",
     },
+    23: {
+        **dict.fromkeys(("opencode", "pi", "crush"), "name of GitHub Copilot where it served a model"),
+        "claude-code": "calls of sub-agents of its own behind the end of another session",
+        "langchain": "answers and counts of requests that LangSmith's wrappers recorded",
+        "trace-export": "texts, results and counts as several frameworks put them into spans",
+        **dict.fromkeys(("openai-chat", "anthropic-messages"), "results and counts kept beside the messages"),
+    },
 }
 
 
