@@ -15,7 +15,7 @@ import numpy as np
 
 from guard_core.estimation.intervals import Intervals
 from guard_core.estimation.model_families import family_of
-from guard_core.estimation.ratios import KINDS, MESSAGE, START, TEXT_KINDS, Floats, Ratios, Start, estimates, fit
+from guard_core.estimation.ratios import MESSAGE, REASONING, START, TEXT_KINDS, Floats, Ratios, Start, estimates, fit
 from guard_core.ledger import Ints, Ledger, prefix_sums
 
 # Agents that send the reasoning of the current user turn only. Source: 20 public recordings of Codex CLI. At 76 turns
@@ -33,8 +33,7 @@ DROP_BELIEF = 500.0  # tokens of earlier reasoning that must have been seen befo
 LEAST_DROP = 0.5  # where less of the earlier reasoning is missing, it is taken as sent
 ANSWER_BELIEF = 3.0  # answers that must have been counted before their mean counts for half
 TAIL = 10  # of so many answers in order, the longest counts as the one before it
-_REASONING = KINDS.index("reasoning")
-_VISIBLE = tuple(kind for kind in range(TEXT_KINDS) if kind != _REASONING)
+_VISIBLE = tuple(kind for kind in range(TEXT_KINDS) if kind != REASONING)
 
 
 class Habit(msgspec.Struct, frozen=True):

@@ -82,6 +82,17 @@ def test_hidden_reasoning_is_forecast_by_its_encrypted_size_from_the_first_calls
     assert predict(ledger, known_at(ledger, 1), 5) == pytest.approx(calls[5].prompt_tokens, rel=0.05)
 
 
+def test_thoughts_that_gemini_cli_shows_are_not_expected_in_its_requests():
+    answer = model("answer " * 20, reasoning="a long thought " * 300)
+    events = [part for _ in range(12) for part in (user("word " * 200), answer)]
+    calls = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 6_000 + 300 * turn) for turn in range(12))
+    errors = {}
+    for agent in ("gemini-cli", "scripted"):
+        ledger = Ledger.of(session(*events, calls=calls, format=agent))
+        errors[agent] = abs(predict(ledger, known_at(ledger, 1), 2) / calls[2].prompt_tokens - 1)
+    assert errors["gemini-cli"] < 0.01 < errors["scripted"]
+
+
 def test_answers_without_what_they_answer_grow_as_the_calls_before():
     sizes = np.cumsum([900 + 300 * (turn % 3) for turn in range(60)]).tolist()
     calls = tuple(ModelCall(turn, turn, size) for turn, size in enumerate(sizes))
