@@ -150,6 +150,7 @@ def starting(agent: str, model: str = "") -> Start:
     ratios[:TEXT_KINDS] *= AGENT_LEVELS.get(agent, family.level if family else 1.0)
     if family is not None:
         ratios[OPAQUE] = family.opaque
+        ratios[REASONING] = ratios[REASONING] if family.shown is None else family.shown
     ratios[REASONING] = AGENT_REASONING.get(agent, ratios[REASONING])
     return Start(np.round(ratios, _DIGITS))
 

@@ -60,7 +60,7 @@ def test_the_call_after_the_origin_costs_its_count_and_what_was_added():
 
 def test_the_first_calls_are_forecast_by_what_is_usual_for_the_model():
     events = [part for _ in range(4) for part in (user("word " * 200), user("more words " * 900))]
-    level = 0.75  # of the tokens that Claude's tokenizer makes
+    level = 0.82  # of the tokens that Claude's tokenizer makes
     growth = round(level * 2_000) + 40
     calls = tuple(ModelCall(2 * call + 1, None, 900 + growth * call, model="gpt-5.3-codex") for call in range(4))
     errors = {}
@@ -80,6 +80,17 @@ def test_hidden_reasoning_is_forecast_by_its_encrypted_size_from_the_first_calls
     )
     ledger = Ledger.of(session(*events, calls=calls))
     assert predict(ledger, known_at(ledger, 1), 5) == pytest.approx(calls[5].prompt_tokens, rel=0.05)
+
+
+def test_summaries_of_reasoning_are_expected_to_cost_less_than_as_much_text_where_a_family_shows_no_more():
+    answer = model("answer " * 20, reasoning="a summary of thoughts " * 150)
+    events = [part for _ in range(12) for part in (user("word " * 200), answer)]
+    by_model = {}
+    for name in ("gpt-5.5", "claude-opus-4-6"):
+        calls = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 6_000 + 300 * turn, model=name) for turn in range(12))
+        ledger = Ledger.of(session(*events, calls=calls))
+        by_model[name] = predict(ledger, known_at(ledger, 0), 2) - calls[0].prompt_tokens
+    assert by_model["gpt-5.5"] < by_model["claude-opus-4-6"] / 2
 
 
 def test_thoughts_that_gemini_cli_shows_are_not_expected_in_its_requests():
