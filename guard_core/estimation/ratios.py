@@ -41,8 +41,8 @@ START = np.array([1.0, 1.25, 1.2, 1.3, 1.2, 1_200.0, 0.14, 20.0])
 AGENT_LEVELS = {"codex": 0.82}
 # Tokens of a message besides its content where that is not as usual: reminders that no file holds, framing of tools.
 # Source: fitted over 2,919 intervals of 57 public recordings of Claude Code with one model (50; other models 33 to 67),
-# 256 of 29 ones of OpenCode (52), and three of Codex CLI (0 to 11), rounded.
-AGENT_MESSAGES = {"claude-code": 50.0, "opencode": 50.0, "codex": 10.0}
+# and three of Codex CLI (0 to 11), rounded. OpenCode's are as usual: 1 to 44 in eight public recordings (median 15).
+AGENT_MESSAGES = {"claude-code": 50.0, "codex": 10.0}
 # Agents whose requests hold no reasoning though their files show it: the tokens per lexical token of what is shown.
 # Source: fitted to four public recordings of Gemini CLI with Gemini 3 Flash, -0.03 to 0.19: it writes summaries of
 # thoughts beside the content and sends the content. Three others, not among them, are forecast one call ahead to 0.42 %

@@ -82,6 +82,16 @@ def test_hidden_reasoning_is_forecast_by_its_encrypted_size_from_the_first_calls
     assert predict(ledger, known_at(ledger, 1), 5) == pytest.approx(calls[5].prompt_tokens, rel=0.05)
 
 
+def test_messages_of_opencode_cost_no_more_beside_their_texts_than_those_of_others():
+    events = [part for _ in range(40) for part in (user("word " * 10), model("answer " * 10))]
+    by_agent = {}
+    for agent in ("opencode", "scripted"):
+        calls = tuple(ModelCall(2 * turn + 1, 2 * turn + 1, 3_000 + 70 * turn) for turn in range(40))
+        ledger = Ledger.of(session(*events, calls=calls, format=agent))
+        by_agent[agent] = predict(ledger, known_at(ledger, 1), 11)
+    assert by_agent["opencode"] == by_agent["scripted"]
+
+
 def test_summaries_of_reasoning_are_expected_to_cost_less_than_as_much_text_where_a_family_shows_no_more():
     answer = model("answer " * 20, reasoning="a summary of thoughts " * 150)
     events = [part for _ in range(12) for part in (user("word " * 200), answer)]
