@@ -24,8 +24,9 @@ from guard_core.ledger import Ints, Ledger, prefix_sums
 DROPS_REASONING = frozenset({"codex"})
 # Agents that record the output of a whole answer, or else (older versions) one that is too small to be it. Source: 14
 # public recordings of Claude Code 2.1.202 to 2.1.237, whose calls are forecast to 0.28 % instead of 0.51 % (mean of the
-# sessions; one call ahead) where outputs are believed from the first answer on; 133 of 2.0.64 to 2.1.42 to the same.
-WRITES_OUTPUTS = frozenset({"claude-code"})
+# sessions; one call ahead) where outputs are believed from the first answer on; 133 of 2.0.64 to 2.1.42 to the same. 16
+# of OpenCode with GPT-5.2 and 5.3 are forecast to 0.61 % instead of 0.68 %, and 19 others to 0.56 % instead of 0.60 %.
+WRITES_OUTPUTS = frozenset({"claude-code", "opencode"})
 BETTER = 0.9  # outputs are believed where they leave at most this share of the error that estimates leave
 LEAST_MEASURED = 3  # answers that must have been measured before a session itself says whether outputs fit
 LARGEST_ERROR = 2_000.0  # tokens by which one interval may speak for or against

@@ -176,8 +176,9 @@ def test_what_came_once_is_not_expected_with_every_call():
     assert error(Ledger.of(session(*events, calls=calls)), 4, 24) == pytest.approx(0.0, abs=0.08)
 
 
-def test_claude_code_s_outputs_are_believed_from_the_first_answer_on_where_they_are_those_of_whole_answers():
-    ledger = replace(thinking(drops=False), agent="claude-code")
+@pytest.mark.parametrize("agent", ["claude-code", "opencode"])
+def test_outputs_are_believed_from_the_first_answer_on_where_they_are_those_of_whole_answers(agent):
+    ledger = replace(thinking(drops=False), agent=agent)
     assert error(ledger, 2, 3) == pytest.approx(0.0, abs=0.01)
     assert error(thinking(drops=False), 2, 3) < -0.05
     cut = replace(ledger, steps={**ledger.steps, "output_tokens": np.full(ledger.step_count, 3)}, _prefixes={})
