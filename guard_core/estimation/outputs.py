@@ -15,7 +15,18 @@ import numpy as np
 
 from guard_core.estimation.intervals import Intervals
 from guard_core.estimation.model_families import family_of
-from guard_core.estimation.ratios import MESSAGE, REASONING, START, TEXT_KINDS, Floats, Ratios, Start, estimates, fit
+from guard_core.estimation.ratios import (
+    MESSAGE,
+    REASONING,
+    START,
+    TEXT_KINDS,
+    Floats,
+    Ratios,
+    Start,
+    estimates,
+    fit,
+    left_out,
+)
 from guard_core.ledger import Ints, Ledger, prefix_sums
 
 # Agents that send the reasoning of the current user turn only. Source: 20 public recordings of Codex CLI. At 76 turns
@@ -79,11 +90,12 @@ def drops_reasoning(ledger: Ledger) -> bool:
 
 
 def written(ledger: Ledger) -> Ints:
-    """Output tokens by answering event, -1 where none are recorded."""
+    """Output tokens by answering event, -1 where none are recorded or requests leave the answer out."""
     tokens = np.full(ledger.event_count, -1, dtype=np.int64)
     steps = ledger.steps
     known = (steps["output_tokens"] > 0) & (steps["response"] >= 0)
     tokens[steps["response"][known]] = steps["output_tokens"][known]
+    tokens[left_out(ledger)] = -1
     return tokens
 
 
@@ -162,6 +174,7 @@ class _Spoken:
         responses, visible = ledger.steps["response"], self.visible
         is_answer = np.zeros(ledger.event_count, dtype=np.bool_)
         is_answer[responses[responses >= 0]] = True
+        is_answer[left_out(ledger)] = False
         full = np.where(self.output >= 0, self.output, np.maximum(self.whole + habit.usual, visible))
         tokens = np.where(is_answer, np.rint(full + self.message), -1).astype(np.int64)
         if not habit.share:

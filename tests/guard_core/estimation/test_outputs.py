@@ -7,6 +7,7 @@ import pytest
 
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.forecast import known_at, predict
+from guard_core.estimation.ratios import left_out
 from guard_core.events import Event, ReasoningPart, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
@@ -200,3 +201,31 @@ def test_answers_to_come_cost_what_outputs_say_of_their_content():
     ledger = _by_turns(Ledger.of(session(*events, calls=tuple(calls))), 40)
     assert known_at(ledger, 23).attribution.habit is not None
     assert error(ledger, 23, 33) == pytest.approx(0.0, abs=0.06)
+
+
+def thinking_too_long(agent: str, *, split: bool = False) -> Ledger:
+    """Turns of an answer each; that of every eighth call is reasoning alone, which no later request holds."""
+    events, calls, prompt = [], [], FIXED
+    for call in range(32):
+        events.append(user("word " * 200))
+        prompt += ASKED
+        cut = call % 8 == 7
+        calls.append(ModelCall(len(events), len(events), prompt, output_tokens=32_000 if cut else VISIBLE))
+        thought = (ReasoningPart("", opaque_bytes=90_000),)
+        events.append(Event(Role.MODEL, thought) if cut else model("answer " * 48))
+        if cut and split:
+            events.append(model("answer " * 48))
+        prompt += 0 if cut else VISIBLE + FRAME
+    return Ledger.of(session(*events, calls=tuple(calls), format=agent))
+
+
+def test_answers_of_reasoning_alone_are_not_expected_in_the_requests_of_claude_code():
+    ledger = thinking_too_long("claude-code")
+    assert error(ledger, 15, 16) == pytest.approx(0.0, abs=0.01)
+    assert error(ledger, 10, 20) == pytest.approx(0.0, abs=0.02)
+    assert error(thinking_too_long("scripted"), 15, 16) > 0.5
+
+
+def test_reasoning_whose_answer_is_the_next_message_is_not_left_out():
+    assert not len(left_out(thinking_too_long("claude-code", split=True)))
+    assert left_out(thinking_too_long("claude-code")).tolist() == [15, 31, 47, 63]
