@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from guard_core.policies import GROUPS
+from guard_core.policies import DEFAULT_POLICY, GROUPS
 from inspector.figures.legend import legend_names
 from inspector.figures.plain import plain_figure
 from inspector.models import Project, Session
@@ -79,7 +79,8 @@ def _picker(request: HttpRequest, project: Project, chosen: list[AddressedSide],
     named = [(str(item.row.pk), item.choice.kind.name if item.is_replay else "") for item in chosen]
     named = named or [(request.GET.get("session", ""), "")]
     if len(named) < 2:
-        named.append((named[0][0], ""))  # most often two sides are of one session
+        session, policy = named[0]  # most often two sides are of one session, recorded and replayed
+        named.append((session, DEFAULT_POLICY if session and not policy else ""))
     sides = [
         {"number": number, "session": session, "policy": policy}
         for number, (session, policy) in zip_longest(range(1, MOST_SIDES + 1), named, fillvalue=("", ""))

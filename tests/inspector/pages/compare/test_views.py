@@ -196,6 +196,7 @@ def test_the_form_offers_the_session_it_was_opened_for_however_old_that_is(clien
     )
     text = client.get("/compare/", {"session": str(first.pk)}).content.decode()
     assert len(re.findall(rf'value="{first.pk}"\s+selected', text)) == 2
+    assert re.findall(r'value="([a-z-]+)"\s+selected>', text) == ["contextguard"]  # the other side is the recording
     again = client.get("/compare/", {"s3": str(first.pk), "p3": "none"}, follow=True).content.decode()
     assert len(re.findall(rf'value="{first.pk}"\s+selected', again)) == 2
     assert len(re.findall(r'value="none"\s+selected', again)) == 1
