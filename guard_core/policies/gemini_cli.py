@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from guard_core.costs import CALL, MEDIA, RESULT, SAID, TEXT, tool_key
+from guard_core.costs import CALL, HAS_CALL, HAS_RESULT, MEDIA, MODEL, RESULT, SAID, TEXT, USER, tool_key
 from guard_core.forms import CutToEnds
 from guard_core.forms.base import PartColumns
 from guard_core.forms.edits import place_in_event, tools_of
@@ -34,7 +34,7 @@ from guard_core.policies.pieces.message_columns import Bools, MessageColumns, ev
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.settings import COUNT, SHARE, SWITCH, KnownProblem, PolicyKind, Profile, Setting
-from guard_core.trace import INFLATED, NOTHING_TO_COMPACT
+from guard_core.trace import INFLATED, NOTHING_TO_COMPACT, Head
 from guard_core.views import Segment, Span, Synthetic, View
 
 CURRENT, EARLIER = "0.5", "0.7"  # profiles: the share of the limit, by which versions differ
@@ -119,12 +119,12 @@ class GeminiCli(CountedPolicy):
         """What opens the chat, a summary, the model's answer to it, and the end of the history; after a compaction that
         was taken back, the history with its old results cut."""
         view = self._with_cut_results(history)
-        messages = list_messages(history.ledger, view)
         masked = history.state.masked_parts
         if history.state.inflated:
             fewer = TOKENS.view(history.ledger, view) < history.state.tokens
             is_cut = fewer and view != history.view
             return Plan(view, remembers={"masked_parts": masked}) if is_cut else NOTHING_TO_COMPACT
+        messages = list_messages(history.ledger, view)
         cut = split_point(messages, 1 - self.settings.preserve)
         if not cut:
             return NOTHING_TO_COMPACT
@@ -145,11 +145,13 @@ class GeminiCli(CountedPolicy):
         ledger, view, left = history.ledger, history.view, self.settings.result_budget
         if not left:
             return view
-        results, cut_tokens = _results(ledger), CUT_CHARS // 4
-        cut: dict[int, list[int]] = {}
-        for number in reversed(_held_results(results, view)):
-            tokens = results.tokens.item(number)
-            is_cut = tokens > left and results.chars.item(number) > CUT_CHARS
+        results, cut_tokens, cut = _results(ledger), CUT_CHARS // 4, dict[int, list[int]]()
+        held = _held_results(results, view)[::-1]
+        newer, counted = prefix_sums(results.tokens[held]), 0
+        for place in np.flatnonzero(results.chars[held] > CUT_CHARS).tolist():
+            number, before = held.item(place), newer.item(place)
+            tokens, left = results.tokens.item(number), max(left - (before - counted), 0)
+            is_cut, counted = tokens > left, before + tokens
             left = max(left - (cut_tokens if is_cut else tokens), 0)
             if is_cut:
                 cut.setdefault(results.event.item(number), []).append(results.place.item(number))
@@ -163,6 +165,13 @@ class GeminiCli(CountedPolicy):
         if not self.settings.inflation_check or TOKENS.view(history.ledger, after) <= tokens:
             return super().refuses(history, after)
         return INFLATED, {"inflated": True}
+
+    def gate(self, ledger: Ledger, rows: Ints, stop: Ints, state: GeminiCliMemory) -> Ints:
+        """Where the history has no text of the user behind its first message and ends without an answer, it has no
+        place to be cut."""
+        if state.inflated:
+            return super().gate(ledger, rows, stop, state)
+        return np.where(_has_split_point(ledger, Head(state.head, state.kept_from), stop), 0, NOTHING_TO_COMPACT)
 
     # ---- old results that are masked before a call
 
@@ -246,11 +255,11 @@ def _results(ledger: Ledger) -> _Results:
     return known
 
 
-def _held_results(results: _Results, view: View) -> list[int]:
+def _held_results(results: _Results, view: View) -> Ints:
     """The places among the results of a log of those that a view has as they are, in the log's order."""
     spans = [(item.start, item.stop) for item in view if isinstance(item, Span) and not item.form]
     edges = results.event.searchsorted(np.array(spans, dtype=np.int64).reshape(-1, 2)).tolist()
-    return sorted({place for first, stop in edges for place in range(first, stop)})
+    return np.unique(np.concatenate([np.arange(0), *(np.arange(first, stop) for first, stop in edges)]))
 
 
 def _response_chars(ledger: Ledger, parts: PartColumns) -> Ints:
@@ -297,6 +306,50 @@ def split_point(messages: MessageColumns, share: float) -> int:
         return len(messages)
     starts = np.flatnonzero(texts)
     return int(starts[-1]) if len(starts) else 0
+
+
+class _Rows(NamedTuple):
+    """The rows of a log: each begins with a message in the user's role behind one in another, and `starts` are those.
+    `results` is the first message with results in each row that has one."""
+
+    starts: Ints
+    results: Ints
+
+
+def _rows(ledger: Ledger) -> _Rows:
+    """The rows of the log, remembered with the ledger."""
+    if "gemini rows" not in ledger.derived:
+        messages = list_messages(ledger, (Span(0, ledger.event_count),))
+        begins = messages.is_said & np.append(True, ~messages.is_said)[:-1]
+        answered = np.flatnonzero(messages.has_results)
+        _, first = np.unique(np.cumsum(begins)[answered], return_index=True)
+        ledger.derived["gemini rows"] = _Rows(np.flatnonzero(begins), answered[first])
+    known: _Rows = ledger.derived["gemini rows"]
+    return known
+
+
+def _has_split_point(ledger: Ledger, head: Head, stops: Ints) -> Bools:
+    """May `split_point` give a message in histories that begin with a head and end before some events of the log: has
+    one of them a text of the user behind its first message, or an answer at its end."""
+    begun, kept_from, rows = list_messages(ledger, head.view), head.kept_from, _rows(ledger)
+    texts = begun.is_said & np.append(True, ~begun.is_said)[:-1] & ~begun.has_results
+    if texts[1:].any():  # it may go on with results behind the head
+        return np.ones(len(stops), dtype=np.bool_)
+    flags = ledger.events["flags"]
+    answers = ((flags & MODEL) > 0) & ((flags & HAS_CALL) == 0)
+    follows = stops > kept_from
+    ends = np.append(answers, False)[np.where(follows, stops - 1, -1)]
+    if len(begun):
+        ends |= ~follows & begun.is_model[-1] & ~begun.has_calls[-1]
+    place = rows.starts.searchsorted(kept_from, side="right")  # the first row that begins behind `kept_from`
+    begin = rows.starts.item(place) if place < len(rows.starts) else ledger.event_count
+    without_results = rows.starts.searchsorted(stops) - place
+    without_results -= rows.results.searchsorted(stops) - rows.results.searchsorted(begin)
+    has_text = (stops > begin) & (without_results > 0)
+    if len(begun) and not begun.is_said[-1] and kept_from < begin and flags.item(kept_from) & USER:
+        answered = np.flatnonzero((flags[kept_from:begin] & HAS_RESULT) > 0)
+        has_text |= follows & (stops <= (kept_from + answered.item(0) if len(answered) else ledger.event_count))
+    return np.asarray(has_text | ends | (stops < kept_from))
 
 
 def _json_chars(messages: MessageColumns) -> Ints:

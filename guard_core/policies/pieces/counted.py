@@ -193,9 +193,10 @@ class CountedPolicy(ABC):
     def stall_share(self) -> float:
         return math.inf
 
-    def gate(self, ledger: Ledger, rows: Ints, state: Any) -> Ints:
-        """For each of some steps why it does not compact although it fires (an index into HELD_REASONS, 0: it does),
-        from a state that does not change between them but for counts."""
+    def gate(self, ledger: Ledger, rows: Ints, stop: Ints, state: Any) -> Ints:
+        """For each of some steps why it does not compact although it fires (an index into HELD_REASONS, 0: it does, or
+        `plan` says why not), from a state that does not change between them but for counts. `stop` are the events it
+        then knows of. What is known here of many steps at once, `plan` is not asked at each of them."""
         return np.zeros(len(rows), dtype=np.int64)
 
     def tidied(self, ledger: Ledger, looks: PolicyLooks, state: Any) -> Bools:
@@ -303,7 +304,7 @@ class CountedPolicy(ABC):
                 return self._finished(history, self.clear(history), [], evidence, CLEARED_BEFORE_CALL)
             return Decision(view, state, evidence)
         stop, point = int(looks.stop[0]), POINTS[int(looks.point[0])]
-        held = int(self._gates(ledger, rows, state)[0])
+        held = int(self._gates(ledger, rows, looks.stop, state)[0])
         if held or not stop:
             return Decision(view, state, {**evidence, "held": held or NOTHING_TO_COMPACT})
         reason = f"{evidence['decision_tokens']:,} tokens {self.relation} threshold {threshold:,}"
@@ -490,7 +491,7 @@ class CountedPolicy(ABC):
         columns |= self._as_compared(numbers, ledger, run.usage, rows, counts)
         threshold = self._threshold(self.window_used(state, run.window))
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
-        held = np.where(fires, self._gates(ledger, rows, state), 0)
+        held = np.where(fires, self._gates(ledger, rows, looks.stop, state), 0)
         ends = (fires & (held == 0)) | (self.tidied(ledger, looks, state) & looks.begins)
         ends |= ~fires & self.clears(ledger, rows, looks.stop, state, run.window)
         if self.most_refusals:
@@ -525,10 +526,10 @@ class CountedPolicy(ABC):
 
     # ---- numbers
 
-    def _gates(self, ledger: Ledger, rows: Ints, state: Any) -> Ints:
+    def _gates(self, ledger: Ledger, rows: Ints, stop: Ints, state: Any) -> Ints:
         """For each of some steps why it does not compact although it fires, 0: it does."""
         stalled = (state.stalled >= 0) & (ledger.steps["turn"][rows] == state.stalled)
-        return np.where(stalled, STALLED, self.gate(ledger, rows, state))
+        return np.where(stalled, STALLED, self.gate(ledger, rows, stop, state))
 
     def _numbers(
         self, ledger: Ledger, looks: PolicyLooks, counts: ProviderCounts, uncounted: Ints, head: Head | None = None

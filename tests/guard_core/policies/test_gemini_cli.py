@@ -1,6 +1,7 @@
 """Gemini CLI: the share of the limit, and where the history is cut."""
 
 import cProfile
+import random
 
 import msgspec
 import pytest
@@ -9,13 +10,14 @@ from guard_core.estimation.usage import usage_for
 from guard_core.events import Event, Role, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.gemini_cli import split_point
+from guard_core.policies.gemini_cli import GeminiCli, split_point
+from guard_core.policies.pieces.counted import CountedPolicy
 from guard_core.policies.pieces.message_columns import list_messages
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.trace import HELD_REASONS, INFLATED
+from guard_core.trace import HELD_REASONS, INFLATED, NOTHING_TO_COMPACT
 from guard_core.views import Span, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
@@ -180,3 +182,48 @@ def test_a_summary_that_makes_the_history_larger_is_thrown_away_and_none_is_made
     assert HELD_REASONS[int(trace.columns["held"].max())] == "the summary would make the request larger"
     assert (trace.columns["held"] == INFLATED).sum() == 1
     assert len(played(log, 8_000, inflation_check=False).compactions) > 1
+
+
+class AskedAtEachStep(GeminiCli):
+    """The same policy, which does not know ahead where there is nothing to compact."""
+
+    def gate(self, ledger, rows, stop, state):
+        return CountedPolicy.gate(self, ledger, rows, stop, state)
+
+
+def some_log(dice, steps=90):
+    """A log of calls, answers, words of the user and reminders in any order, whose prompts often fire."""
+    events, calls = [user("q", meta=dice.random() < 0.3)], []
+    for number in range(steps):
+        calls.append(ModelCall(len(events), len(events), dice.choice((100, 450, 600, 900))))
+        if dice.random() < 0.15:
+            events.append(model("m" * dice.randrange(900)))
+        else:
+            size = dice.choice((40, 3_000, 45_000, 190_000))
+            events += [tool_call("read", f"c{number}"), tool_result("y" * size, "read", f"c{number}")]
+        events += [user("u" * dice.randrange(400), meta=dice.random() < 0.3) for _ in range(dice.randrange(3) // 2)]
+    return session(*events, calls=tuple(calls))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_it_knows_ahead_is_what_it_would_find_at_each_step(seed):
+    dice = random.Random(seed)
+    log, changes = some_log(dice), {"masking": seed % 2 == 0, "inflation_check": seed % 3 == 0}
+    policy = get_policy("gemini-cli", **changes)
+    ledger, size = Ledger.of(log), dice.choice((300, 20_000))
+    both = [
+        replay(ledger, each, window=1_000, usage=usage_for(ledger, None), summarizer=FixedSummaries(size))
+        for each in (policy, AskedAtEachStep(policy.settings))
+    ]
+    assert both[0].digest() == both[1].digest()
+
+
+def test_a_long_turn_is_not_listed_at_each_of_its_steps():
+    """A replay of 51,000 events took 86 seconds: at every step all messages were listed, and nothing could be cut."""
+    pairs = [event for number in range(600) for event in (tool_call("read", f"c{number}"), tool_result("y" * 40))]
+    log = session(user("q"), *pairs, calls=tuple(ModelCall(at, at, 600) for at in range(1, len(pairs), 2)))
+    profile = cProfile.Profile()
+    trace = profile.runcall(played, log)
+    assert (trace.columns["held"] == NOTHING_TO_COMPACT).sum() > 500
+    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "split_point"]
+    assert sum(entry.callcount for entry in entries) == 0
