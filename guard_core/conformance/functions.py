@@ -150,18 +150,15 @@ def _estimate_tools(case: Case, settings: Settings) -> dict[str, Any]:
 
 def _safe_split(case: Case, settings: Settings) -> dict[str, Any]:
     ledger = _ledger(case)
-    flags = ledger.events["flags"].tolist()
-    pairs = [[_whole(index), safe_split(len(flags), flags.__getitem__, index)] for index, _ in case["idx_to_split"]]
+    contents = Contents((Span(0, ledger.event_count),), costs_of(ledger, settings))
+    pairs = [[_whole(index), safe_split(contents, index)] for index, _ in case["idx_to_split"]]
     return {"idx_to_split": pairs}
 
 
 def _find_split(case: Case, settings: Settings) -> dict[str, Any]:
     ledger = _ledger(case)
     contents = Contents((Span(0, ledger.event_count),), costs_of(ledger, settings))
-    splits = [
-        [_whole(budget), find_split(len(contents), contents.flags, contents.reach, budget)]
-        for budget, _ in case["budget_to_split"]
-    ]
+    splits = [[_whole(budget), find_split(contents, budget)] for budget, _ in case["budget_to_split"]]
     return {"budget_to_split": splits, "event_tokens": _tokens(ledger)}
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guard_core.costs import HAS_TEXT, USER
+from guard_core.costs import HAS_CALL, HAS_RESULT, HAS_TEXT, MODEL, USER
 from guard_core.estimation.estimators import Heuristic
-from guard_core.ledger import Ledger
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.contextguard.settings import Settings
 from guard_core.views import Segment, Span, View, content_count
 
@@ -66,6 +66,21 @@ class Contents:
             return int(self.costs.ledger.events["flags"][segment.start + offset])
         return USER | HAS_TEXT
 
+    def outside_chain(self, index: int) -> int:
+        """The last content up to one that is in no tool chain, -1: all of them are calls of a model and results of a
+        user."""
+        begin, outside = len(self), _outside_chains(self.costs.ledger)
+        for segment in reversed(self.view):
+            begin -= segment.stop - segment.start if isinstance(segment, Span) else 1
+            if begin > index:
+                continue
+            if not isinstance(segment, Span):
+                return begin
+            event = outside.item(min(segment.start + index - begin, segment.stop - 1))
+            if event >= segment.start:
+                return begin + event - segment.start
+        return -1
+
     def slice(self, start: int, stop: int) -> View:
         """Contents `start` to `stop` (exclusive) as a view."""
         return tuple(self._slices(start, stop))
@@ -78,6 +93,18 @@ class Contents:
             if low < high:
                 yield Span(segment.start + low, segment.start + high) if isinstance(segment, Span) else segment
             begin += size
+
+
+def _outside_chains(ledger: Ledger) -> Ints:
+    """For every event of the log the last one up to it that is neither a model's call nor a user's result, -1: none."""
+    if "events outside chains" not in ledger.derived:
+        flags = ledger.events["flags"]
+        result = ((flags & USER) > 0) & ((flags & HAS_RESULT) > 0)
+        call = ((flags & MODEL) > 0) & ((flags & HAS_CALL) > 0)
+        places = np.where(result | call, -1, np.arange(len(flags)))
+        ledger.derived["events outside chains"] = np.maximum.accumulate(places)
+    places_outside: Ints = ledger.derived["events outside chains"]
+    return places_outside
 
 
 def truncate(view: View, costs: Heuristic, budget: int) -> tuple[View, int, int]:

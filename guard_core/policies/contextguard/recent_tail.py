@@ -95,7 +95,7 @@ class RecentTail(GuardStrategy):
         budget = int(check.window * self.settings.recent_ratio)
         for _ in range(self.settings.max_passes):
             contents = Contents(view, costs)
-            split = find_split(len(contents), contents.flags, contents.reach, budget)
+            split = find_split(contents, budget)
             old, recent = contents.slice(0, split), contents.slice(split, len(contents))
             if not old:
                 return view, memory, tuple(passes), NOTHING_TO_COMPACT

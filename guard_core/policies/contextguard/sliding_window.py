@@ -120,7 +120,7 @@ class GuardSlidingWindow(GuardStrategy):
     def _pass(self, check: Check, costs: Heuristic, work: _Work, keep: int) -> _Work:
         contents = Contents(work.view, costs)
         raw = len(contents) - keep
-        safe = safe_split(len(contents), contents.flags, raw)
+        safe = safe_split(contents, raw)
         split = self._aligned(check, contents, safe) if self.settings.mend_pairs else safe
         if split <= 0:  # the original panics where fewer than `keep` contents exist; here nothing is done
             return _held(work, NOTHING_TO_COMPACT)

@@ -5,11 +5,8 @@ Source: specification of ContextGuard, section 9.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from guard_core.costs import HAS_CALL, HAS_RESULT, MODEL, USER
-
-Flags = Callable[[int], int]
+from guard_core.policies.contextguard.contents import Contents
 
 
 def is_result(flags: int) -> bool:
@@ -22,35 +19,32 @@ def is_call(flags: int) -> bool:
     return bool(flags & MODEL and flags & HAS_CALL)
 
 
-def safe_split(length: int, flags: Flags, index: int) -> int:
+def safe_split(contents: Contents, index: int) -> int:
     """The split near `index` that the original takes for safe: back over a tool chain, else forward over its pair."""
+    length = len(contents)
     if index <= 0 or index >= length:
         return index
-    split = index
-    while split > 0 and (is_result(flags(split)) or is_call(flags(split))):
-        split -= 1
+    split = contents.outside_chain(index)
     if split <= 0:
-        split = _forward(length, flags, index)
+        split = _forward(contents, index)
     return max(1, min(split, length - 1))
 
 
-def _forward(length: int, flags: Flags, index: int) -> int:
-    while index < length:
-        if is_call(flags(index)):
+def _forward(contents: Contents, index: int) -> int:
+    while index < len(contents):
+        flags = contents.flags(index)
+        if is_call(flags):
             index += 1
-        elif is_result(flags(index)):
+        elif is_result(flags):
             return index + 1
         else:
             break
     return index
 
 
-def find_split(length: int, flags: Flags, reach: Callable[[int], int], budget: int) -> int:
-    """Where `tail` splits so that about `budget` tokens stay: at the content that reaches the budget.
-
-    `reach` gives the last content from which on the tokens reach a budget, -1 where all of them do not.
-    """
-    index = reach(budget)
+def find_split(contents: Contents, budget: int) -> int:
+    """Where `tail` splits so that about `budget` tokens stay: at the content that reaches the budget."""
+    length, index = len(contents), contents.reach(budget)
     if index >= 0:
-        return safe_split(length, flags, index + 1 if index < length - 2 else length - 2)
-    return safe_split(length, flags, length // 2 if length > 2 else 1)
+        return safe_split(contents, index + 1 if index < length - 2 else length - 2)
+    return safe_split(contents, length // 2 if length > 2 else 1)
