@@ -83,8 +83,9 @@ class CompactionSizes:
         alone = self.ledger.of_one(span.start, span.stop, span.form, FEWER, fewer_bytes)
         if alone is not None:
             return alone
-        prefix = self._fewer_in(span.form)
-        return prefix.item(span.stop) - prefix.item(span.start)
+        formed = self.ledger.prefix("bytes", span.form)
+        whole = self.log.item(span.stop) - self.log.item(span.start)
+        return whole - (formed.item(span.stop) - formed.item(span.start))
 
     def _fewer_of_each(self, spans: Sequence[Span]) -> list[int]:
         self.ledger.look_up(spans, FEWER, fewer_bytes)
