@@ -57,7 +57,7 @@ from guard_core.policies.pieces.counters import (
 )
 from guard_core.policies.pieces.estimates import TokenEstimate
 from guard_core.policies.pieces.explaining import explain
-from guard_core.policies.pieces.looks import POINTS, PolicyLooks, looks_at
+from guard_core.policies.pieces.looks import POINTS, PolicyLooks, looks_in, looks_of
 from guard_core.policies.pieces.message_columns import Bools
 from guard_core.policies.pieces.plans import (
     NO_ANSWER,
@@ -275,8 +275,8 @@ class CountedPolicy(ABC):
     # ---- one step
 
     def decide(self, check: Check, state: Any) -> Decision:
-        ledger, rows = check.ledger, np.array([check.step])
-        looks = looks_at(self.looks, ledger, rows)
+        ledger, rows, own = check.ledger, np.array([check.step]), slice(check.step, check.step + 1)
+        looks = looks_of(self.looks, ledger, check.step)
         head = Head(state.head, state.kept_from, self.form)
         if check.point is Point.END_OF_TURN:
             return self._tidied(check, state, head, looks)
@@ -289,7 +289,7 @@ class CountedPolicy(ABC):
         at = np.array([check.at])
         sent = sent_columns(self.estimator(ledger), head, at)
         numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
-        numbers = self._as_compared(numbers, ledger, check.usage, rows, counts)
+        numbers = self._as_compared(numbers, ledger, check.usage, own, counts)
         threshold = self._threshold(self.window_used(state, check.window))
         evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
         evidence |= {"threshold": threshold, **_remembered(state)}
@@ -474,11 +474,11 @@ class CountedPolicy(ABC):
     # ---- many steps at once
 
     def scan(self, run: ReplayRun, start: int, stop: int, state: Any) -> Quiet | None:
-        ledger, head = run.ledger, Head(state.head, state.kept_from, self.form)
-        at, rows = ledger.steps["at"][start:stop], np.arange(start, stop)
+        ledger, head, own = run.ledger, Head(state.head, state.kept_from, self.form), slice(start, stop)
+        at, rows = ledger.steps["at"][own], np.arange(start, stop)
         if (at < head.kept_from).any() or (np.diff(at) < 0).any():
             return None
-        looks = looks_at(self.looks, ledger, rows)
+        looks = looks_in(self.looks, ledger).within(own)
         columns = sent_columns(self.estimator(ledger), head, at)
         run_counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
         last = ProviderCounts(run_counts.tokens, run_counts.as_of)
@@ -488,7 +488,7 @@ class CountedPolicy(ABC):
                 last, looks.begins, ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
             )
         numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
-        columns |= self._as_compared(numbers, ledger, run.usage, rows, counts)
+        columns |= self._as_compared(numbers, ledger, run.usage, own, counts)
         threshold = self._threshold(self.window_used(state, run.window))
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, looks.stop, state), 0)
@@ -499,27 +499,25 @@ class CountedPolicy(ABC):
             ends |= may_try & (run_counts.counted.tokens > run.largest_answered)
         ended = bool(ends.any())
         size = int(np.argmax(ends)) if ended else stop - start
-        constants = {"threshold": threshold, **_remembered(state)}
-        columns |= {"held": held} | {name: np.full(stop - start, value) for name, value in constants.items()}
+        constants: dict[str, NDArray[Any] | float] = {"threshold": threshold, **_remembered(state)}
+        columns["held"] = held
         if size:
             state = msgspec.structs.replace(state, tokens=int(last.tokens[size]), as_of=int(last.as_of[size]))
         if size and turn_counts is not None:
             tokens, as_of = (int(values[size - 1]) for values in turn_counts)
             state = msgspec.structs.replace(state, turn_tokens=tokens, turn_as_of=as_of)
         cut = {name: values[:size] for name, values in columns.items()}
-        return Quiet(size, cut, run_counts.first(size), state, ended, head)
+        return Quiet(size, cut | constants, run_counts.first(size), state, ended, head)
 
     def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        steps = run.ledger.steps
-        rows = np.arange(len(steps["at"]))
-        looks = looks_at(self.looks, run.ledger, rows)
+        looks = looks_in(self.looks, run.ledger)
         last = ProviderCounts(*counts_in(run.ledger))
         if self.counter.at_turn_start:
             after_last = ProviderCounts(*(np.append(values, values[-1:]) for values in last))
             last, _ = counts_before_turns(after_last, looks.begins, ProviderCounts(np.array([0]), np.array([-1])))
         uncounted = trace["heuristic_decided"] if self.uncounted else np.full(len(last.tokens), NONE)
         numbers = self._numbers(run.ledger, looks, last, uncounted)
-        numbers = self._as_compared(numbers, run.ledger, run.usage, rows, last)
+        numbers = self._as_compared(numbers, run.ledger, run.usage, slice(None), last)
         threshold = self._threshold(run.window)
         fired = looks.looks & self._fires(numbers["decision_tokens"], threshold)
         return {**numbers, "threshold": np.full(len(fired), threshold), "fired": fired.astype(np.int64)}
@@ -528,8 +526,10 @@ class CountedPolicy(ABC):
 
     def _gates(self, ledger: Ledger, rows: Ints, stop: Ints, state: Any) -> Ints:
         """For each of some steps why it does not compact although it fires, 0: it does."""
-        stalled = (state.stalled >= 0) & (ledger.steps["turn"][rows] == state.stalled)
-        return np.where(stalled, STALLED, self.gate(ledger, rows, stop, state))
+        reasons = self.gate(ledger, rows, stop, state)
+        if state.stalled < 0:
+            return reasons
+        return np.where(ledger.steps["turn"][rows] == state.stalled, STALLED, reasons)
 
     def _numbers(
         self, ledger: Ledger, looks: PolicyLooks, counts: ProviderCounts, uncounted: Ints, head: Head | None = None
@@ -561,7 +561,7 @@ class CountedPolicy(ABC):
         return columns | ({"looks": looks.point + 1} if LOOK in self.columns else {})
 
     def _as_compared(
-        self, numbers: dict[str, Ints], ledger: Ledger, usage: Usage | None, rows: Ints, counts: ProviderCounts
+        self, numbers: dict[str, Ints], ledger: Ledger, usage: Usage | None, rows: slice, counts: ProviderCounts
     ) -> dict[str, Ints]:
         compared = compared_counts(usage, self.name, getattr(self.settings, "profile", ""), self.counts_by)
         return numbers if compared is None else as_compared(numbers, ledger, compared, rows, counts)
@@ -579,8 +579,10 @@ class CountedPolicy(ABC):
         return NONE if tokens is None else max(tokens, 0)
 
     def _fires(self, decision: Ints, threshold: int) -> Bools:
-        over = decision > threshold if self.relation == ">" else decision >= threshold
-        return np.asarray(over & (decision >= 0) & (threshold >= 0))
+        """A count or a threshold below 0 is none."""
+        if threshold < 0:
+            return np.zeros(len(decision), dtype=np.bool_)
+        return np.asarray(decision > threshold if self.relation == ">" else decision >= threshold)
 
 
 UNNAMED = (Point.BEFORE_CALL, Point.AFTER_RESULTS, Point.BEFORE_TURN)  # points that a record need not name

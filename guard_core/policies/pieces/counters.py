@@ -75,9 +75,11 @@ def left_out(ledger: Ledger, column: str, tokens: Ints, as_of: Ints) -> Ints:
 
 def since_answer(ledger: Ledger, as_of: Ints, stop: Ints) -> tuple[Ints, Ints]:
     """The events that were added after the answers of calls `as_of`, up to event `stop`: first and end."""
-    steps = ledger.steps
-    begin = np.where(steps["response"][as_of] >= 0, steps["response"][as_of] + 1, steps["at"][as_of])
-    return np.minimum(begin, stop), stop
+    if "events with answers" not in ledger.derived:
+        response, at = ledger.steps["response"], ledger.steps["at"]
+        ledger.derived["events with answers"] = np.where(response >= 0, response + 1, at)
+    begin: Ints = ledger.derived["events with answers"]
+    return np.minimum(begin[as_of], stop), stop
 
 
 def sum_of(prefix: Ints, begin: Ints, stop: Ints) -> Ints:
@@ -162,14 +164,17 @@ def counts_in(ledger: Ledger) -> tuple[Ints, Ints]:
 
 
 def as_compared(
-    numbers: dict[str, Ints], ledger: Ledger, compared: Ints, rows: Ints, counts: ProviderCounts
+    numbers: dict[str, Ints], ledger: Ledger, compared: Ints, rows: slice, counts: ProviderCounts
 ) -> dict[str, Ints]:
     """The columns of the decision at some steps with what the agent of the recording compared there (per step of the
     ledger): it compares the same again where the last request was the recorded one. Its estimate of what was added has
     then what the file lacks, too."""
     tokens, as_of = (column[rows] for column in counts_in(ledger))
+    same = (as_of >= 0) & (counts.as_of == as_of) & (counts.tokens == tokens)
+    if not np.count_nonzero(same):
+        return numbers
     count, rest = compared[rows], compared[rows] - numbers["last_prompt"]
-    same = (as_of >= 0) & (counts.as_of == as_of) & (counts.tokens == tokens) & (count >= 0) & (rest >= 0)
+    same &= (count >= 0) & (rest >= 0)
     output = np.where(same, np.minimum(numbers["last_output"], rest), numbers["last_output"])
     return numbers | {
         "last_output": output,

@@ -28,6 +28,32 @@ class PolicyLooks(NamedTuple):
     def looks(self) -> Bools:
         return self.point >= 0
 
+    def within(self, rows: slice) -> PolicyLooks:
+        """Those of some of the steps."""
+        return PolicyLooks(*(column[rows] for column in self))
+
+
+def looks_in(points: tuple[Point, ...], ledger: Ledger) -> PolicyLooks:
+    """Where a policy with these points looks before each step of a log, once for a ledger: it depends on nothing
+    else."""
+    known = _known(points, ledger)
+    if known is None:
+        known = ledger.derived["looks", points] = looks_at(points, ledger, np.arange(ledger.step_count))
+    return known
+
+
+def looks_of(points: tuple[Point, ...], ledger: Ledger, step: int) -> PolicyLooks:
+    """Where it looks before one step. A live guard asks of its newest step alone, for which the others are not looked
+    at."""
+    known = _known(points, ledger)
+    return looks_at(points, ledger, np.array([step])) if known is None else known.within(slice(step, step + 1))
+
+
+def _known(points: tuple[Point, ...], ledger: Ledger) -> PolicyLooks | None:
+    """What `looks_in` has remembered."""
+    known: PolicyLooks | None = ledger.derived.get(("looks", points))
+    return known
+
 
 def looks_at(points: tuple[Point, ...], ledger: Ledger, rows: Ints) -> PolicyLooks:
     """Where a policy with these points looks before some steps. Of several that apply to one step, the last counts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 from functools import partial
 
 import numpy as np
@@ -11,16 +12,18 @@ from hypothesis import strategies as st
 
 from guard_core.forms.edits import Replaced
 from guard_core.ledger import Ledger
+from guard_core.policies import get_policy
 from guard_core.policies.base import Point
 from guard_core.policies.pieces.cuts import crossing, last_legal, last_messages, next_legal
 from guard_core.policies.pieces.estimates import HEURISTIC
 from guard_core.policies.pieces.groups import groups_of
-from guard_core.policies.pieces.looks import POINTS, looks_at
+from guard_core.policies.pieces.looks import POINTS, looks_at, looks_in, looks_of
 from guard_core.policies.pieces.message_columns import between, list_messages
 from guard_core.policies.pieces.messages import messages_of
 from guard_core.sessions import ModelCall
 from guard_core.views import Span, Synthetic, content_count
 from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.policies.tools import run
 
 LOG = session(
     user("first"),
@@ -105,3 +108,25 @@ def test_a_policy_sees_what_is_in_the_log_where_it_looks(points, stops):
         stop if sees else None for stop, sees in zip(looks.stop.tolist(), looks.looks.tolist(), strict=True)
     ] == stops
     assert {POINTS[point] for point in looks.point.tolist() if point >= 0} <= {*points}
+
+
+@pytest.mark.parametrize("points", [(Point.BEFORE_CALL,), (Point.AFTER_CALL, Point.BEFORE_TURN)])
+def test_looks_at_one_step_are_those_of_the_whole_log(points):
+    ledger = Ledger.of(LOG)
+    alone = [looks_of(points, ledger, step) for step in range(3)]
+    assert not ledger.derived  # a live guard asks of one step, and never of the others
+    whole = looks_in(points, ledger)
+    for step, one in enumerate(alone):
+        for column, of_all, known in zip(one, whole, looks_of(points, ledger, step), strict=True):
+            assert column.tolist() == of_all[step : step + 1].tolist() == known.tolist()
+
+
+def test_a_replay_finds_out_once_where_its_policy_looks():
+    """A changed setting at 50,000 steps took a tenth of its replay for that."""
+    events = [event for _ in range(90) for event in (user("q" * 400), model("m" * 400))]
+    log = session(*events, calls=tuple(ModelCall(at, at, 900) for at in range(1, len(events), 2)))
+    profile = cProfile.Profile()
+    trace = profile.runcall(run, get_policy("codex"), log, window=1_000)
+    assert len(trace.compactions) > 20
+    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "looks_at"]
+    assert sum(entry.callcount for entry in entries) <= 4
