@@ -308,7 +308,7 @@ def split_point(messages: MessageColumns, share: float) -> int:
     return int(starts[-1]) if len(starts) else 0
 
 
-class _MessageRows(NamedTuple):
+class _SpokenRows(NamedTuple):
     """The rows of a log: each begins with a message in the user's role behind one in another, and `starts` are those.
     `results` is the first message with results in each row that has one."""
 
@@ -316,15 +316,15 @@ class _MessageRows(NamedTuple):
     results: Ints
 
 
-def _rows(ledger: Ledger) -> _MessageRows:
+def _rows(ledger: Ledger) -> _SpokenRows:
     """The rows of the log, remembered with the ledger."""
     if "gemini rows" not in ledger.derived:
         messages = list_messages(ledger, (Span(0, ledger.event_count),))
         begins = messages.is_said & np.append(True, ~messages.is_said)[:-1]
         answered = np.flatnonzero(messages.has_results)
         _, first = np.unique(np.cumsum(begins)[answered], return_index=True)
-        ledger.derived["gemini rows"] = _MessageRows(np.flatnonzero(begins), answered[first])
-    known: _MessageRows = ledger.derived["gemini rows"]
+        ledger.derived["gemini rows"] = _SpokenRows(np.flatnonzero(begins), answered[first])
+    known: _SpokenRows = ledger.derived["gemini rows"]
     return known
 
 
