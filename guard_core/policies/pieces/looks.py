@@ -30,7 +30,7 @@ class PolicyLooks(NamedTuple):
 
     def within(self, rows: slice) -> PolicyLooks:
         """Those of some of the steps."""
-        return PolicyLooks(*(column[rows] for column in self))
+        return PolicyLooks(self.point[rows], self.stop[rows], self.begins[rows], self.turn_end[rows])
 
 
 def looks_in(points: tuple[Point, ...], ledger: Ledger) -> PolicyLooks:
