@@ -21,7 +21,7 @@ from guard_core.ledger import Ints, Ledger
 from guard_core.outcomes.sent import SentRequests, estimator_of
 from guard_core.sessions import RecordedCompaction, Session
 from guard_core.trace import Trace
-from guard_core.views import has_beginning
+from guard_core.views import Span, View, has_beginning
 from guard_core.windows.models import ModelAnswers, answers_of, main_model
 from guard_core.windows.prices import Rates, rates_of
 
@@ -277,15 +277,22 @@ def modelled_summaries(sent: SentRequests, trace: Trace) -> list[tuple[int, int,
     session's ratios."""
     per_estimate, per_byte = session_ratios(sent.facts, estimator_of(sent.ledger, trace))
     at: list[int] = sent.ledger.steps["at"].tolist()
+    prologue = sent.facts.attribution.prologue
     rows = []
     for record in trace.compactions:
         passes = [one for one in record.passes if one.summariser_contents and not one.fallback]
         if passes:
             prompt = round(sum(one.summariser_tokens for one in passes) * per_estimate)
-            is_whole = has_beginning(record.before, at[record.step]) and has_beginning(passes[0].summariser_view, 1)
-            prompt += sent.facts.attribution.prologue if is_whole else 0
+            if prologue and _begins(passes[0].summariser_view) and has_beginning(record.before, at[record.step]):
+                prompt += prologue
             rows.append((record.step, len(passes), prompt, round(sum(one.summary_bytes for one in passes) * per_byte)))
     return rows
+
+
+def _begins(view: View) -> bool:
+    """Does a view begin where the log does."""
+    first = view[0] if view else None
+    return isinstance(first, Span) and not first.start
 
 
 def session_ratios(facts: Facts, estimator: Estimator) -> tuple[float, float]:

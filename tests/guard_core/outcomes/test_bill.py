@@ -4,8 +4,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from guard_core.outcomes.bill import OFF, REPORTED, TAKEN, reported_bill, warm
+from guard_core.outcomes.bill import OFF, REPORTED, TAKEN, modelled_summaries, reported_bill, warm
+from guard_core.outcomes.sent import SentRequests
 from guard_core.outcomes.words import assumptions
+from guard_core.policies import get_policy
+from guard_core.replay import replay
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted
 from guard_core.windows.prices import UNIT
@@ -149,3 +152,16 @@ def test_the_summary_of_a_compaction_that_no_call_followed_is_on_the_bill():
     assert (summary.step, summary.calls, summary.prompt, summary.read) == (3, 1, 41_000, 40_000)
     assert bill.total == sum(bill.costs.tolist()) + bill.summary_cost
     assert len(sent.fired) == 0
+
+
+def test_a_replays_summariser_is_given_what_came_before_the_file_too():
+    prompts = (150_000, 160_000, 168_000, *range(6_000, 14_000, 1_000))
+    cut = RecordedCompaction(7, Evidence.DECLARED, "summary", (Inserted(0),), (user("what was done " * 100),))
+    facts = facts_of(counted(prompts, compactions=(cut,)))
+    before = facts.attribution.prologue
+    assert before > 100_000
+    trace = replay(facts.ledger, get_policy("contextguard"), window=170_000, usage=facts.usage)
+    ((_, _, prompt, _),) = modelled_summaries(SentRequests.replayed(facts, trace), trace)
+    (record,) = trace.compactions
+    held = sum(facts.attribution.tokens[: facts.ledger.steps["at"][record.step]].tolist())
+    assert before < prompt < before + 2 * held
