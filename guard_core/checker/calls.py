@@ -121,6 +121,7 @@ def _had_risen(story: Story, earlier: list[int], step: int, missing: int, fallen
 
 
 def _reasoning_bytes(event: Event) -> int:
+    """Bytes of the words or of what is encrypted, whichever are more: a file may have both of one thought."""
     parts = [part for part in event.parts if isinstance(part, ReasoningPart)]
     words = sum(len(part.text.encode("utf-8", "surrogatepass")) for part in parts)
     return max(words, sum(part.opaque_bytes for part in parts))

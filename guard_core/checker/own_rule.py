@@ -420,6 +420,7 @@ def _thoughts(event: Event) -> list[ReasoningPart]:
 
 
 def _reasoning_by_codex(event: Event) -> int:
+    """Codex takes 650 bytes of each encrypted piece for its frame, and four of the others for a token."""
     thoughts = _thoughts(event)
     return ceil(max(0, sum(part.opaque_bytes for part in thoughts) - 650 * len(thoughts)) / 4)
 

@@ -121,16 +121,14 @@ def _of_team(said: str) -> str:
 
 
 def _task(said: str) -> str:
-    if said.startswith('{"type":"task_assignment"') and isinstance(task := _json(said), dict):
-        return "\n".join(text for text in (task.get("subject"), task.get("description")) if text) or said
-    return said
-
-
-def _json(text: str) -> Any:
+    """A task that an agent of the team assigns is JSON: its subject and its description are the words."""
+    if not said.startswith('{"type":"task_assignment"'):
+        return said
     try:
-        return json.loads(text)
+        task = json.loads(said)
     except ValueError:
-        return None
+        return said
+    return "\n".join(text for text in (task.get("subject"), task.get("description")) if text) or said
 
 
 def own_words(text: str) -> str:

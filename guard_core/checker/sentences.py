@@ -88,10 +88,6 @@ def _from_one(index: int) -> list[str]:
     return [f"{index + 1:,}"]
 
 
-def _others(all_of_them: list[int] | int) -> list[str]:
-    return [f"{(all_of_them if isinstance(all_of_them, int) else len(all_of_them)) - 1:,}"]
-
-
 def _listed(indices: list[int]) -> list[str]:
     parts = [f"{index + 1:,}" for index in indices[:_NAMED]]
     parts += [f"{len(indices) - _NAMED:,} more"] if len(indices) > _NAMED else []
@@ -120,7 +116,7 @@ _FORMS: dict[str, Callable[[Any], list[str]]] = {
     "first": lambda indices: _from_one(indices[0]),
     "list": _listed,
     "beginning": lambda indices: [text for stop in range(len(indices)) for text in _listed(indices[: stop + 1])],
-    "others": _others,
+    "others": lambda items: [f"{(items if isinstance(items, int) else len(items)) - 1:,}"],
     "share": _share,
     "whole": lambda excess: _share(1 + excess),
     "excess": lambda share: _share(share - 1),

@@ -445,6 +445,7 @@ def _ends_in_denial(before: str) -> bool:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
+    """The sign that an escape with a backslash is for; of white space only the end of a line matters."""
     sign = escape[1]
     return chr(int(sign[1:], 16)) if len(sign) > 1 else {"n": "\n", "r": " ", "t": " "}.get(sign, sign)
 
