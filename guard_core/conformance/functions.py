@@ -100,6 +100,7 @@ def _buffer(case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _token_count(case: Case, settings: Settings) -> dict[str, Any]:
+    """Where a count comes from has the name that the vectors give it."""
     heuristic, real, last = (_whole(case[name]) for name in ("heuristic", "real", "last_heuristic"))
     counted = estimate(heuristic, real, last, settings.factors)
     return {"correction": counted.factor, "result": counted.tokens, "source": CORRECTION_SOURCES[counted.source]}
@@ -143,12 +144,14 @@ def _parts(part: dict[str, Any]) -> list[Part]:
 
 
 def _estimate_tools(case: Case, settings: Settings) -> dict[str, Any]:
+    """The sizes of the schemas are asked as well: they say whether the JSON differs or its estimate."""
     tools = [declaration(item) for item in case["declarations"]]
     tokens = sum(map(tool_definition_tokens, tools)) if settings.count_tools else 0
     return {"tokens": tokens, "schema_json_bytes": [utf8_bytes(schema_json(tool.schema)) for tool in tools]}
 
 
 def _safe_split(case: Case, settings: Settings) -> dict[str, Any]:
+    """A case lists indices with their splits: each index is asked, and the list is compared as a whole."""
     ledger = _ledger(case)
     contents = Contents((Span(0, ledger.event_count),), costs_of(ledger, settings))
     pairs = [[_whole(index), safe_split(contents, index)] for index, _ in case["idx_to_split"]]
@@ -189,17 +192,20 @@ def _inject(case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def _wrapper(case: Case, settings: Settings) -> dict[str, Any]:
+    """A summary is sent as a message of the user."""
     text = wrap(case["summary"], settings.marker_dash)
     return {"text": text, "bytes": utf8_bytes(text), "role": "user"}
 
 
 def _continuation(case: Case, settings: Settings) -> dict[str, Any]:
+    """The request that is continued is the user's first text that is not empty."""
     request = next((text for text in case["user_parts"] or () if text), "")
     text = continuation(request)
     return {"bytes": utf8_bytes(text), "contains_user_text": bool(request) and request in text, "role": "user"}
 
 
 def _fallback(case: Case, settings: Settings) -> dict[str, Any]:
+    """An excerpt may end within a character, so the summary is compared as bytes."""
     messages = [(role, (text,)) for role, text in case["messages"]]
     data = fallback_bytes(messages, case["previous"], settings.fallback_excerpt)
     return {"bytes": len(data), "output_base64": base64.b64encode(data).decode()}
