@@ -53,7 +53,7 @@ TOOLS = (
 )
 
 
-# What an agent does in one call, by kind of work.
+# What an agent does in one call, by kind of work: with the size that `work` draws for what the tool returns.
 
 
 def _read(dice: Dice, lines: int) -> Tool:
@@ -61,11 +61,13 @@ def _read(dice: Dice, lines: int) -> Tool:
 
 
 def _search(dice: Dice, lines: int) -> Tool:
+    """The word is one of those that names in the code are made of."""
     word = dice.pick(wording.NOUNS)
     return "search", {"word": word, "glob": "**/*.py"}, wording.matches(dice, word, lines)
 
 
 def _tests(dice: Dice, tests: int) -> Tool:
+    """At most two of the tests fail."""
     area = dice.pick(wording.AREAS)
     command = {"command": f"pytest tests/{area} -q", "folder": "."}
     return "run_command", command, wording.tests_output(dice, tests, dice.below(3))
@@ -77,11 +79,13 @@ def _list(dice: Dice, lines: int) -> Tool:
 
 
 def _patch(dice: Dice, hunks: int) -> Tool:
+    """The one kind whose call is long and whose result is short."""
     file = wording.path(dice)
     return "apply_patch", {"patch": wording.diff(dice, file, hunks)}, f"applied to {file}: {hunks} hunks, 0 rejected"
 
 
 def _query(dice: Dice, rows: int) -> Tool:
+    """As many rows as the statement asks for, as JSON."""
     statement = (
         f"select id, tenant, state, total_cents from {dice.pick(wording.AREAS)} order by created_at limit {rows}"
     )
@@ -94,10 +98,12 @@ def _logs(dice: Dice, lines: int) -> Tool:
 
 
 def _pods(dice: Dice, pods: int) -> Tool:
+    """As a table, with a line for each pod."""
     return "cluster", {"verb": "get", "resource": "pods -o wide"}, wording.pod_table(dice, pods)
 
 
 def _pods_json(dice: Dice, pods: int) -> Tool:
+    """As JSON, which takes many lines for each pod."""
     return "cluster", {"verb": "get", "resource": "pods -o json"}, wording.pods_json(dice, pods)
 
 
