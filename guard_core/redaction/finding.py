@@ -268,6 +268,7 @@ _COOKIE = re.compile(r"[\w.-]{1,100}=([A-Za-z0-9%+/=_.:~-]{16,2000})")
 
 
 def _cookies(text: str) -> Iterator[Match]:
+    """Values of cookies as varied as keys are; most cookies hold settings."""
     for header in _COOKIES.finditer(text) if "ookie" in text or "OOKIE" in text else ():
         for hit in _COOKIE.finditer(text, *header.span(1)):
             if is_secret(hit[1], is_password=False):
@@ -308,6 +309,7 @@ _COMMANDS = tuple(
 
 
 def _commands(text: str) -> Iterator[Match]:
+    """What follows the options that `_COMMANDS` lists, where it may be a password."""
     for word, pattern in _COMMANDS:
         for place in _places(text, word):
             if (hit := pattern.match(text, place)) and is_secret(hit[1], is_password=True):
@@ -345,6 +347,7 @@ def _password_lines(text: str) -> Iterator[Match]:
 
 
 def _headers(text: str) -> Iterator[Match]:
+    """Keys behind "Bearer" and its kin; words of prose that may follow those have no digit."""
     lower = text.lower()
     if "authorization" in lower or "bearer" in lower:
         for hit in _HEADER.finditer(text):
