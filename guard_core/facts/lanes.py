@@ -478,4 +478,5 @@ class Search:
 
     @cached_property
     def _fired(self) -> dict[int, Fired]:
+        """By their steps, as every lane with a change asks for the one before it."""
         return {item.step: item for item in self.sent.fired}

@@ -299,8 +299,9 @@ def _content(word: str) -> frozenset[str]:
     return _content_of_short(word) if len(word) <= LONGEST_WORD else _content_of(word)
 
 
-@lru_cache(maxsize=4_096)  # of words, which most texts have many times
+@lru_cache(maxsize=4_096)
 def _content_of_short(word: str) -> frozenset[str]:
+    """Remembered, as most texts have the same words many times; long ones would take too much memory."""
     return _content_of(word)
 
 
@@ -454,6 +455,7 @@ def conveys(text: str, sentence: str) -> bool:
 
 @remembered(MOST_REMEMBERED)
 def _sentences(text: str) -> tuple[str, ...]:
+    """Remembered, as every rule of a session is looked for in the same summary."""
     return tuple(split_sentences(text))
 
 
