@@ -109,16 +109,13 @@ def read_source(source: ByteSource) -> Recording:
         words = f"{kind} {text}" if text else kind
         raise DamagedRecording(f"cannot be read as {format_.label}: {words}") from error
     if _note_unread(source, recording):
-        recording = replace(recording, sessions=tuple(map(_noting_counts, recording.sessions)))
+        sessions = (msgspec.structs.replace(one, notes=(*one.notes, COUNTS_UNREAD)) for one in recording.sessions)
+        recording = replace(recording, sessions=tuple(sessions))
     if len(recording.sessions) > source.limits.sessions:
         raise LimitExceeded(f"a file with {len(recording.sessions)} sessions (limit {source.limits.sessions})")
     if not source.has_left_out:
         return recording
     return replace(recording, sessions=tuple(map(noting_damage, recording.sessions)))
-
-
-def _noting_counts(session: Session) -> Session:
-    return msgspec.structs.replace(session, notes=(*session.notes, COUNTS_UNREAD))
 
 
 def _note_unread(source: ByteSource, recording: Recording) -> bool:

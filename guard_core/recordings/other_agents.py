@@ -149,6 +149,7 @@ def _is_kiro_conversation(value: JSON) -> bool:
 
 
 def _is_amp_thread(value: JSON) -> bool:
+    """A thread of Amp's: its id begins with T-, and `v` is its version."""
     return fields.text(value, "id").startswith("T-") and isinstance(value.get("messages"), list) and "v" in value
 
 
@@ -162,6 +163,7 @@ def _lists_langfuse_traces(value: JSON) -> bool:
 
 
 def _is_mistral_conversation(value: JSON) -> bool:
+    """The entries or the messages of a conversation, as the API lists them."""
     return fields.text(value, "object") in {"conversation.history", "conversation.messages"}
 
 

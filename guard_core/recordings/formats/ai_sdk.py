@@ -83,6 +83,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _is_message(value: JSON) -> bool:
+    """Is it a message of any version of the SDK; messages with an `info` are OpenCode's."""
     has_content = isinstance(value.get("parts"), list) or isinstance(value.get("content"), str | list)
     return fields.text(value, "role") in _ROLES and has_content and "info" not in value
 

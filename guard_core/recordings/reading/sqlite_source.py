@@ -227,6 +227,7 @@ class Database:
             raise DamagedRecording(f"the database is damaged ({error})") from error
 
     def _too_long(self) -> int:
+        """SQLite asks every `_STEPS` instructions of a statement, and ends it at anything but 0."""
         return 1 if time.monotonic() > self._deadline else 0
 
     def _text(self, raw: bytes) -> str:
@@ -241,6 +242,7 @@ class Database:
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    """SQLite asks this of whatever a statement would do before it runs; only what is listed is allowed."""
     if action == sqlite3.SQLITE_FUNCTION:
         return sqlite3.SQLITE_OK if (second or "").lower() in _FUNCTIONS else sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY

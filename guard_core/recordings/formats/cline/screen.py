@@ -193,5 +193,6 @@ class ScreenReader:
 
 
 def _is_more_cached(about: JSON) -> bool:
+    """More cached tokens than tokens: so the cached ones are beside those, not among them."""
     cached = (fields.tokens(about, "cacheReads") or 0) + (fields.tokens(about, "cacheWrites") or 0)
     return cached > (fields.tokens(about, "tokensIn") or 0)

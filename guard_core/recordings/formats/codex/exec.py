@@ -62,6 +62,7 @@ def _is_marked(obj: JSON) -> bool:
 
 
 def _is_known(obj: JSON) -> bool:
+    """A line of either kind of print, or what stands before the older kind: settings, then the prompt."""
     kind = fields.text(obj, "type")
     return (
         kind in _THREADS | _ITEMS or isinstance(obj.get("msg"), dict) or _is_settings(obj) or obj.keys() == {"prompt"}

@@ -21,6 +21,7 @@ sub-agents, too.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -87,24 +88,24 @@ class CopilotReader:
         self._ids: set[str] = set()  # of events, by which the next one names the one before it
         self._known: set[bytes] = set()  # events with an id, to leave out what repeats one exactly
         self._parents: list[tuple[str, int]] = []  # those names, with their lines
-        self._handlers = {
+        self._handlers: dict[str, Callable[[JSON, Line], None]] = {
             "session.start": self._start,
             "session.resume": self._resume,
             "session.model_change": self._model_change,
-            "system.message": self._system_message,
-            "user.message": self._user,
+            "system.message": lambda data, line: self._context(data, line).system_message(data, line),
+            "user.message": lambda data, line: self._context(data, line).user(data, line),
             "assistant.message": self._assistant,
-            "assistant.turn_start": self._turn_start,
+            "assistant.turn_start": lambda data, line: self._context(data, line).turn_start(),
             "assistant.usage": self._assistant_usage,
             "session.usage_record": self._usage_record,
             "tool.execution_complete": self._result,
-            "session.compaction_start": self._compaction_start,
+            "session.compaction_start": lambda data, line: self._context(data, line).compaction_start(data, line),
             "session.compaction_complete": self._compaction,
             "session.truncation": self._truncation,
-            "session.usage_info": self._window,
+            "session.usage_info": lambda data, line: self._context(data, line).window(data, MODEL_LIMIT),
             "session.shutdown": self._shutdown,
             "subagent.started": self._subagent,
-            "system.notification": self._notification,
+            "system.notification": lambda data, line: self._context(data, line).notification(data, line),
             "session.error": self._error,
         }
 
@@ -172,37 +173,30 @@ class CopilotReader:
         about["model"] = fields.text(data, "selectedModel") or about.get("model", "")
 
     def _resume(self, data: JSON, line: Line) -> None:
+        """A resumed session states its settings anew, as at its start."""
         self._start(data, line)
         self._main.resumed()
 
     def _model_change(self, data: JSON, line: Line) -> None:
+        """The conversation has the model that was named last."""
         about = self._context(data, line).about
         about["model"] = fields.text(data, "newModel") or about.get("model", "")
 
     def _subagent(self, data: JSON, line: Line) -> None:
+        """Later events name a sub-agent by its id or by the call that started it."""
         name = fields.text(data, "agentDisplayName") or fields.text(data, "agentName")
         agent, call = fields.text(line.obj, "agentId"), fields.text(data, "toolCallId")
         self._names |= {key: name or key for key in (agent, call)}
         self._started[agent] = call
 
-    def _system_message(self, data: JSON, line: Line) -> None:
-        self._context(data, line).system_message(data, line)
-
-    def _user(self, data: JSON, line: Line) -> None:
-        self._context(data, line).user(data, line)
-
-    def _notification(self, data: JSON, line: Line) -> None:
-        self._context(data, line).notification(data, line)
-
     def _assistant(self, data: JSON, line: Line) -> None:
+        """The facts count the calls of tools in all conversations together."""
         for part in tool_calls(data):
             self._facts.tool_call(part.id)
         self._context(data, line).assistant(data, line)
 
-    def _turn_start(self, data: JSON, line: Line) -> None:
-        self._context(data, line).turn_start()
-
     def _usage_record(self, data: JSON, line: Line) -> None:
+        """Versions that write this record send results in the order of their calls, and state the prompt's limit."""
         usage = fields.mapping(data, "usage")
         self._context(usage, line).orders_results = True
         self._assistant_usage(usage, line)
@@ -225,11 +219,9 @@ class CopilotReader:
         self._context(data, line).usage(usage, line)
 
     def _result(self, data: JSON, line: Line) -> None:
+        """The facts count the results in all conversations together."""
         self._facts.tool_result(fields.text(data, "toolCallId"), len(result_text(data)))
         self._context(data, line).result(data, line)
-
-    def _compaction_start(self, data: JSON, line: Line) -> None:
-        self._context(data, line).compaction_start(data, line)
 
     def _compaction(self, data: JSON, line: Line) -> None:
         if data.get("success") is False:
@@ -250,9 +242,6 @@ class CopilotReader:
         if context is self._main:
             self._facts.compaction()
         context.truncation(data, line)
-
-    def _window(self, data: JSON, line: Line) -> None:
-        self._context(data, line).window(data, MODEL_LIMIT)
 
     def _shutdown(self, data: JSON, line: Line) -> None:
         """Totals of one run; with an `accountingSnapshot` (1.0.102) those of all runs of a resumed session."""

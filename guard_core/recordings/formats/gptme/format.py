@@ -110,10 +110,12 @@ def _archived(source: ByteSource, facts: FactCounter) -> list[Session]:
 
 
 def _is_message(value: JSON) -> bool:
+    """No version of gptme leaves one of these keys out of a message, or has one that `_KEYS` lacks."""
     return {"role", "content", "timestamp"} <= value.keys() <= _KEYS and fields.text(value, "role") in ROLES
 
 
 def _is_own(value: JSON) -> bool:
+    """Has a message what only gptme writes; of older versions the counts are in `metadata` itself."""
     metadata = fields.mapping(value, "metadata")
     keys = {*metadata, *fields.mapping(metadata, "usage")}
     return bool(_OWN & value.keys() or _OWN_METADATA & keys)

@@ -335,6 +335,7 @@ class _SampleReader:
         return [self._whole(item) for item in value] if isinstance(value, list) else value
 
     def _attached(self, match: re.Match[str]) -> str:
+        """The text of an attachment; where the file lacks it, the reference stays."""
         text = self._attachments.get(match[1])
         return text if isinstance(text, str) else match[0]
 

@@ -134,6 +134,7 @@ class _KimiCliWireReader:
         handle(self, line, payload)
 
     def _turn(self, line: Line, payload: JSON) -> None:
+        """What was typed waits for the first step: a command that none follows is never sent."""
         self._finish_step()
         self.turns += 1
         parts = parts_of(payload.get("user_input"))
@@ -141,6 +142,7 @@ class _KimiCliWireReader:
         self.in_step = False
 
     def _steer(self, line: Line, payload: JSON) -> None:
+        """What is typed while the agent works goes with the next request."""
         self._finish_step()
         if parts := parts_of(payload.get("user_input")):
             self.wire.entries.append(user_event(parts, **_place(line)))
@@ -155,6 +157,7 @@ class _KimiCliWireReader:
         self.in_step = True
 
     def _interrupted(self, line: Line, payload: JSON) -> None:
+        """What the step had shown by then is its answer."""
         self._finish_step()
         self.in_step = False
 
@@ -164,12 +167,14 @@ class _KimiCliWireReader:
         self.notes.skip("StepRetry")
 
     def _turn_end(self, line: Line, payload: JSON) -> None:
+        """What was typed and no step followed was a command."""
         self._finish_step()
         if self.typed is not None:
             self.notes.skip("command of the user, not sent")
         self.typed, self.in_step = None, False
 
     def _compaction_begin(self, line: Line, payload: JSON) -> None:
+        """One that has not ended when another begins has failed."""
         self._finish_step()
         self.wire.failed += self.begun is not None
         self.begun = line
@@ -191,13 +196,16 @@ class _KimiCliWireReader:
         self.parts.extend(parts_of(payload))
 
     def _call(self, line: Line, payload: JSON) -> None:
+        """A call may be the first that is shown of an answer."""
         self.first = self.first or line
         self.parts.append(tool_call(payload))
 
     def _result(self, line: Line, payload: JSON) -> None:
+        """Results come as their tools end; the end of the step puts them in the order of the calls."""
         self.results.append(shown_result(payload, **_place(line)))
 
     def _status(self, line: Line, payload: JSON) -> None:
+        """It may state the window at any time; only within a step does it count a call."""
         self.wire.window = fields.window(payload, "max_context_tokens") or self.wire.window
         if isinstance(payload.get("token_usage"), dict) and self.in_step:
             self.first = self.first or line

@@ -130,10 +130,12 @@ class WireReader:
     # -- the session
 
     def _metadata(self, line: Line) -> None:
+        """A session without a folder is known by when it began."""
         if created := fields.tokens(line.obj, "created_at"):
             self._names.append(str(created))
 
     def _forked(self, line: Line) -> None:
+        """A fork begins with the records of its origin, so that the time of the fork distinguishes it."""
         self._names.append(f"forked {fields.tokens(line.obj, 'time') or line.number}")
 
     def _configured(self, line: Line) -> None:
@@ -143,6 +145,7 @@ class WireReader:
         self.model = self.model or fields.text(line.obj, "modelAlias")
 
     def _tools(self, line: Line) -> None:
+        """The tools of the last snapshot are those of the session."""
         self.tools = chat.tool_definitions(line.obj.get("tools"))
 
     def _request(self, line: Line) -> None:
@@ -325,6 +328,7 @@ class WireReader:
             self.log.refuse()
 
     def _cancel_compaction(self, line: Line) -> None:
+        """The request for its summary may have been answered, and then counts as a call beside the conversation."""
         self._begun = False
         if self._summariser is not None:
             self.log.side_calls.append(replace(self._summariser, at=self._begun_at))
@@ -371,6 +375,7 @@ class WireReader:
         self._absent = max(self._absent, length - len(self.context.messages))
 
     def _undo(self, line: Line) -> None:
+        """More messages than came since the last compaction are not taken back."""
         self._settle()
         if self.context.undo(fields.tokens(line.obj, "count") or 1):
             self._edited(line, "undo", "The user took messages back.")
@@ -378,6 +383,7 @@ class WireReader:
             self.notes.skip("undo of more than there was")
 
     def _clear(self, line: Line) -> None:
+        """The next request begins anew; what was said before stays in the log."""
         self._settle()
         self.context.clear()
         self._edited(line, "clear", "The user cleared the context.")

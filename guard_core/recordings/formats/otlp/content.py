@@ -404,6 +404,7 @@ def system_prompt(request: JSON) -> tuple[Part, ...] | None:
 
 
 def _whole_answer(span: TraceSpan) -> list[Event | None]:
+    """The answer in the first attribute that holds one, as a list like those of the other conventions."""
     bodies = (fields.decoded(span.attributes.get(key)) for _, key in _WHOLE)
     return next(([event] for response in bodies if (event := answer_in(response)) is not None), [])
 
@@ -521,6 +522,7 @@ def _google_part(item: JSON) -> Part:
 
 
 def _vercel(span: TraceSpan) -> RequestContent:
+    """The messages are one JSON text, the system prompt among them; each tool is a JSON text of its own."""
     listed = _json(span, span.attributes, "ai.prompt.messages")
     messages = [ai_sdk.message_event(item) for item in fields.objects(listed)]
     tools = span.attributes.get("ai.prompt.tools")
