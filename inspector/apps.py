@@ -30,6 +30,7 @@ class InspectorConfig(AppConfig):
 
 
 def _notice_the_dead(connection: Any, **_: Any) -> None:
+    """Every new connection is to have these settings, which end with it."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("; ".join(f"SET {name} = {value}" for name, value in NOTICE_THE_DEAD.items()))

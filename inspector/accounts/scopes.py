@@ -29,6 +29,7 @@ async def may_send(scope: Any) -> bool:
 
 
 def _may_send(scope: Any) -> bool:
+    """A thread asks, outside of what Django takes for a request, so its connections are looked after here."""
     close_old_connections()  # as at the begin of a request
     try:
         return access.may(caller_of(scope), access.SEND, "POST")

@@ -176,6 +176,7 @@ class StreamConsumer(SafeConsumer):
 
     @database_sync_to_async
     def _reply(self, project: Project, frame: bytes) -> Reply:
+        """In a thread, for it uses the database; a bad message gets an answer like any other."""
         try:
             return reply_to(project, check_name(self.name), from_json(frame))
         except BadMessage as error:

@@ -44,6 +44,7 @@ class CapturedAgent:
 
 
 def _claude_warning(environ: Mapping[str, str]) -> str:
+    """With one of these variables set, Claude Code does not use the address that it is given here."""
     clouds = [name for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX") if environ.get(name)]
     return f"{clouds[0]} is set: requests to that cloud are not captured." if clouds else ""
 
@@ -60,6 +61,7 @@ def _codex(environ: Mapping[str, str]) -> tuple[Provider, ...]:
 
 
 def _opencode(addresses: Addresses) -> dict[str, str]:
+    """OpenCode takes addresses as configuration, each with the path of its API."""
     paths = {"anthropic": "/v1", "openai": "", "google": "/v1beta"}
     providers = {name: {"options": {"baseURL": addresses[name] + path}} for name, path in paths.items()}
     return {"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})}

@@ -104,6 +104,7 @@ async def _run(
 
 
 def _forward(process: asyncio.subprocess.Process, number: int) -> None:
+    """The agent may have ended just before."""
     with suppress(ProcessLookupError):
         process.send_signal(number)
 

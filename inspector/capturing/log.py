@@ -168,6 +168,7 @@ def _inflated(data: bytes, bits: int) -> tuple[bytes, bool]:
 
 
 def _zstd(data: bytes) -> tuple[bytes, bool]:
+    """A body may have several frames. One byte above the limit shows that there is more."""
     import zstandard  # only where a provider uses it
 
     out = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read(MOST_BYTES + 1)
@@ -175,10 +176,10 @@ def _zstd(data: bytes) -> tuple[bytes, bool]:
 
 
 def _brotli(data: bytes) -> tuple[bytes, bool]:
+    """A body that fills the limit is taken for a longer one."""
     import brotli  # only where a provider uses it
 
-    out, unpacker = b"", brotli.Decompressor()
-    out = unpacker.process(data, output_buffer_limit=MOST_BYTES)
+    out = brotli.Decompressor().process(data, output_buffer_limit=MOST_BYTES)
     return out, len(out) < MOST_BYTES
 
 

@@ -86,6 +86,7 @@ class Continuation:
 
     @cached_property
     def _of_name(self) -> dict[str, list[Session]]:
+        """Those sessions by their names: one query for all sessions of the file."""
         names: dict[str, list[Session]] = {}
         if self.grown is not None and self.grown != self.recording:
             for row in self._sessions.filter(recording=self.grown, ordinal__gte=0, deleted=None).defer("requests"):

@@ -243,10 +243,8 @@ class _Intake:
 
     def _new_writer(self, recording: Recording | None) -> TextWriter:
         self._tally = _Tally()
-        return TextWriter(recording, self._pool, each=self._count, stored=self._watch.stored)
-
-    def _count(self, event: Event) -> None:
-        self._tally.add(event)
+        # Asked anew for each event, as `_cut` puts another tally in its place.
+        return TextWriter(recording, self._pool, each=lambda event: self._tally.add(event), stored=self._watch.stored)
 
     def _cut(self, writer: TextWriter, count: int) -> None:
         self._reading = None
@@ -279,14 +277,12 @@ class _Intake:
         session = msgspec.structs.replace(decode(ended.head, CoreSession, "session"), events=texts)
         content = content if session.title else None  # else its title is that of the file
         if beginning is not None and (added := beginning.added(session)) is not None:
-            whole = partial(self._whole, session, texts, content)
-            self.counted.append(LongerSession(added, whole, content))
+            self.counted.append(
+                LongerSession(added, lambda: self._counted(session, _tally_of(texts), content), content)
+            )
             return
         tally = _tally_of(texts) if beginning is not None and beginning.skipped else self._tally
         self.counted.append(self._counted(session, tally, content))
-
-    def _whole(self, session: CoreSession, texts: Any, content: bytes | None) -> CountedSession:
-        return self._counted(session, _tally_of(texts), content)
 
     def _counted(self, session: CoreSession, tally: _Tally, content: bytes | None) -> CountedSession:
         texts: Any = session.events

@@ -64,5 +64,6 @@ def send(key: UUID | str) -> None:
 
 
 async def _to_others(name: str) -> None:
+    """Whoever sends a hint waits no longer than this for a Redis that does not answer."""
     if (layer := get_channel_layer()) is not None:
         await asyncio.wait_for(layer.group_send(name, {"type": "changed"}), SECONDS)

@@ -66,6 +66,7 @@ class ScopedRows(models.QuerySet[Row]):
         return super().bulk_create(rows, *args, **options)
 
     def _clone(self) -> ScopedRows[Row]:
+        """Django clones rows wherever they are narrowed: what is created of those has the same owner."""
         clone: ScopedRows[Row] = super()._clone()  # type: ignore[misc]  # the stubs know no method of this name
         clone.owner = self.owner
         return clone

@@ -27,6 +27,7 @@ class ReadableRequest(ASGIRequest):
     cannot be read is none, and `readable` answers for an encoding in which Python cannot read the query."""
 
     def _set_content_type_params(self, meta: dict[str, Any]) -> None:
+        """Django asks this while it makes the request."""
         self.content_type, self.content_params = "", {}
         try:
             super()._set_content_type_params(meta)  # type: ignore[misc]  # the stubs leave it out

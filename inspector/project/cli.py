@@ -71,7 +71,8 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _statusline(options: argparse.Namespace) -> int:
-    from inspector.beside.statusline import MOST_BYTES, status_line  # light: an agent waits for this line
+    """An agent waits for this line, so nothing is loaded that it does not need."""
+    from inspector.beside.statusline import MOST_BYTES, status_line
 
     print(status_line(sys.stdin.buffer.read(MOST_BYTES)))
     return 0
@@ -224,6 +225,7 @@ def _server() -> str:
 
 
 def _port(text: str) -> int:
+    """The parser shows these words; where `int` fails, it would name this function."""
     if not (text.isascii() and text.isdigit() and int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; use a number from 0 to 65535")
     return int(text)
@@ -240,6 +242,7 @@ def _seconds(text: str) -> float:
 
 
 def _version() -> str:
+    """The engine's version is that of the whole."""
     from guard_core import __version__  # not for every command
 
     return f"compaction-inspector {__version__}"

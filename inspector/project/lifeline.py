@@ -22,6 +22,7 @@ def end_with_parent(heard: Callable[[], object] = lambda: None) -> None:
 
 
 def _listen(heard: Callable[[], object]) -> None:
+    """The process ends with the pipe, whatever its other threads do."""
     while os.read(0, 4096):
         heard()
     os._exit(ORPHANED)

@@ -277,4 +277,5 @@ def _server(worker: WorkerProcess, greeting: str) -> Any:
 
 
 def _ended_before_start(signum: int, frame: Any) -> None:
+    """Until the server takes signals itself, they end the process as they will then, without a traceback."""
     raise SystemExit(0)

@@ -72,9 +72,10 @@ def main() -> int:
 
 
 def _listen(source: IO[bytes], asked: SimpleQueue[ReplayMessage | None]) -> None:
+    """At the end of the pipe the server is gone, or has no use for this process any more."""
     while (message := read(source)) is not None:
         asked.put(message)
-    os._exit(0)  # the server is gone, or has no use for this process any more
+    os._exit(0)
 
 
 def _replayed(task: Task, out: IO[bytes], listen: Callable[[], None]) -> tuple[Ready | ReplayFailed, Analysis | None]:

@@ -101,6 +101,7 @@ def choice_of(facts: Facts, answer: Answer, place: int, window: int) -> Choice |
 
 
 def _never(done: int) -> None:
+    """Where answers may only be loaded, the first step of working them out is one too many."""
     raise TooLong
 
 

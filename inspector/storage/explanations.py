@@ -110,8 +110,6 @@ def _basis(row: Session, settings: Mapping[str, str]) -> str:
     return hashlib.sha256(msgspec.json.encode([ENGINE, stated, dict(settings)], order="deterministic")).hexdigest()
 
 
-def _size(explanation: Explanation) -> int:
-    return ENTRY_BYTES * (1 + len(explanation.compactions) + len(explanation.missed))
-
-
-_cache: ByteCache[Explanation] = ByteCache(CACHE_BYTES, _size, revision=1)
+_cache: ByteCache[Explanation] = ByteCache(
+    CACHE_BYTES, lambda known: ENTRY_BYTES * (1 + len(known.compactions) + len(known.missed)), revision=1
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -90,16 +90,6 @@ def size_of(mime: str, content: bytes) -> tuple[int, int] | None:
     return (width, height) if width and height else None
 
 
-def _png(content: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from(">II", content, 16)
-    return width, height
-
-
-def _gif(content: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from("<HH", content, 6)
-    return width, height
-
-
 def _webp(content: bytes) -> tuple[int, int]:
     """Of its three kinds: lossy, lossless, extended. Source: RFC 9649, section 2."""
     kind = content[12:16]
@@ -127,4 +117,9 @@ def _jpeg(content: bytes) -> tuple[int, int]:
         at += 2 + length
 
 
-_SIZES = {"image/png": _png, "image/jpeg": _jpeg, "image/gif": _gif, "image/webp": _webp}
+_SIZES: dict[str, Callable[[bytes], tuple[int, ...]]] = {
+    "image/png": lambda content: struct.unpack_from(">II", content, 16),
+    "image/jpeg": _jpeg,
+    "image/gif": lambda content: struct.unpack_from("<HH", content, 6),
+    "image/webp": _webp,
+}

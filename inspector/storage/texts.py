@@ -134,6 +134,7 @@ class TextWriter:
         self._source_ids += batch.source_ids
 
     def _prepared(self, batch: EventBatch) -> _Batch:
+        """On the pool's thread, while the batch before it is stored."""
         for text, seconds in zip(batch.texts, np.frombuffer(batch.timestamps, dtype="<f8").tolist(), strict=True):
             self._each(unpacked(text, seconds))
         return _Batch(batch.keys, _compressed(dict(zip(batch.keys, batch.texts, strict=True))), batch.words)

@@ -50,6 +50,7 @@ class FolderWatch:
         self._thread.join()
 
     def _hear(self, **_: object) -> None:
+        """Signals forget a receiver that nothing else holds: hence a method. A change counts once it is committed."""
         transaction.on_commit(self._changed.set)
 
     def _run(self) -> None:
@@ -88,6 +89,7 @@ class FolderWatch:
         return process
 
     def _read(self, process: subprocess.Popen[str]) -> None:
+        """A pipe that nobody reads would fill up and stop the process."""
         assert process.stdout is not None
         with process.stdout as output:
             self.lines.extend(map(str.strip, output))

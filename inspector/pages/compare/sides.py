@@ -92,16 +92,13 @@ class ComparedSide:
     @property
     def name(self) -> str:
         """Its letter, its session, and whether it is the recording or under which settings it is replayed."""
-        return f"{self.letter}: {in_order(self.wanted.row.title)}, {self._how}"
+        how = self.wanted.choice.words() if self.is_replay else "recording"
+        return f"{self.letter}: {in_order(self.wanted.row.title)}, {how}"
 
     @property
     def label(self) -> str:
         """In few words, for the legend of a chart: beside it the sides are listed by name, with all settings."""
         return f"{self.letter}: {self.wanted.choice.kind.title if self.is_replay else 'recording'}"
-
-    @property
-    def _how(self) -> str:
-        return self.wanted.choice.words() if self.is_replay else "recording"
 
     @property
     def steps(self) -> int:

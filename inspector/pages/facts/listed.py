@@ -59,8 +59,6 @@ def _follow(page: Frame, show: str) -> ListedLanes:
     return ListedLanes(worst_first(lanes), left_out, page.analysis.facts)
 
 
-def _size(known: ListedLanes) -> int:
-    return sum(BYTES_A_LANE + BYTES_A_CHANGE * len(lane.changes) for lane in known.lanes)
-
-
-_cache: ByteCache[ListedLanes] = ByteCache(CACHE_BYTES, _size)
+_cache: ByteCache[ListedLanes] = ByteCache(
+    CACHE_BYTES, lambda known: sum(BYTES_A_LANE + BYTES_A_CHANGE * len(lane.changes) for lane in known.lanes)
+)

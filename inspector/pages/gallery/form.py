@@ -87,10 +87,6 @@ def _text(label: str, most: int, help_text: str = "", **attrs: Any) -> forms.Cha
 USAGE = (("yes", "yes, at every step"), ("from", "from a turn on"), ("no", "never"))
 
 
-def _guard_choices() -> list[tuple[str, list[tuple[str, str]]]]:
-    return [(group, [(name, name) for name in names]) for group, names in guards_by_group()]
-
-
 class ScenarioForm(forms.Form):
     """Everything that makes a simulation. Without a plan all turns are alike, or every n-th has tools."""
 
@@ -130,7 +126,7 @@ class ScenarioForm(forms.Form):
     guard = forms.ChoiceField(
         label="Policy of the preview",
         required=False,
-        choices=_guard_choices,
+        choices=lambda: [(group, [(name, name) for name in names]) for group, names in guards_by_group()],
         widget=forms.Select(attrs={"class": "select"}),
     )
 

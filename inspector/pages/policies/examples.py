@@ -47,4 +47,5 @@ def examples_of(policy: str, profile: str) -> tuple[Example, ...]:
 
 @lru_cache(maxsize=1)
 def _facts() -> tuple[Facts, ...]:
+    """The same for every policy and profile."""
     return tuple(Facts.of(sample.build()) for sample in SAMPLES.values())

@@ -29,6 +29,7 @@ class MarkdownPiece:
 
 @cache
 def _parser() -> MarkdownIt:
+    """One for all texts. HTML in them is shown as text."""
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
