@@ -11,6 +11,7 @@ PREFLIGHT = "preflight"  # Kilo's word for a compaction by an estimate of the ne
 REQUESTED = "requested"  # ours: OpenHands records one request for what a person or a refused request asked for
 POST_TURN = "post_turn"  # ours: made by Codex at the end of a turn, behind the answer that ended it
 BY_EXTENSION = "hook"  # ours: an extension of pi made the compaction; the file does not say what asked for it
+BY_PLUGIN = "plugin"  # ours: the model had a plugin of OpenCode replace messages, by a rule of its own
 RESUME = "resume"  # the trigger of an edit by which a resumed session loaded its history again
 
 # Words of recorders for a compaction that nobody requested: Claude Code and OpenCode, Inspect and pi, Copilot CLI, and
@@ -34,7 +35,7 @@ _AUTOMATIC = frozenset(
     }
 )
 # Words for compactions that came at any size: their counts say nothing of a window.
-_AT_ANY_SIZE = frozenset({CUT_OFF, POST_TURN, "image_overflow", "memory_pressure", "model_switch"})
+_AT_ANY_SIZE = frozenset({CUT_OFF, POST_TURN, "image_overflow", "memory_pressure", "model_switch", BY_PLUGIN})
 _MANUAL = frozenset({"manual", "user"})
 
 

@@ -26,7 +26,7 @@ _AUTOMATIC = (
     *("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard"),
     *("memory_pressure", "model_switch", "preflight", "cut_off"),
 )
-_AT_ANY_SIZE = ("cut_off", "image_overflow", "memory_pressure", "model_switch")
+_AT_ANY_SIZE = ("cut_off", "image_overflow", "memory_pressure", "model_switch", "plugin")
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file
 
 

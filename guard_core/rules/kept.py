@@ -16,7 +16,7 @@ from guard_core.events import part_text, utf8_bytes
 from guard_core.ledger import Ints, Ledger
 from guard_core.rules.base import Agent, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.sessions import RecordedCompaction, Session
-from guard_core.triggers import BY_EXTENSION
+from guard_core.triggers import BY_EXTENSION, BY_PLUGIN
 from guard_core.views import JOINED, Rewritten, Span
 
 EXTENSION_CHOSE = "an extension of the agent made this compaction, and may keep what it likes"
@@ -120,7 +120,7 @@ def _kept(
         reason="",
         is_sealed=ledger.bases[place].is_sealed,
     )
-    is_own = recorded.trigger != BY_EXTENSION
+    is_own = recorded.trigger not in (BY_EXTENSION, BY_PLUGIN)
     verdict, reason = _judged(shown, keeps) if is_own else (KeptVerdict.NOT_MODELLED, EXTENSION_CHOSE)
     return msgspec.structs.replace(shown, verdict=verdict, reason=reason)
 

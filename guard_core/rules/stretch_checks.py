@@ -32,6 +32,7 @@ from guard_core.rules.turn_ends import TurnEnds
 from guard_core.sessions import Session
 from guard_core.triggers import (
     AUTOMATIC,
+    BY_PLUGIN,
     CUT_OFF,
     MANUAL,
     OVERFLOW,
@@ -44,7 +45,7 @@ from guard_core.triggers import (
 # The recorders' own words for compactions that no count caused: after a refused request (OpenCode, Qwen Code),
 # because of an answer that was cut off (ours, of pi), many pictures (Qwen Code), scarce memory or another model
 # (Copilot CLI); of OpenHands, whose agent requests a condensation after a refused request; and of Kilo, by an
-# estimate that no file has.
+# estimate that no file has; and of a plugin of OpenCode.
 PICTURES = "image_overflow"
 MEMORY, MODEL_SWITCH = "memory_pressure", "model_switch"
 NO_COUNT = {
@@ -55,6 +56,7 @@ NO_COUNT = {
     MEMORY: "the agent's memory was scarce, whatever the threshold",
     PREFLIGHT: "the request was estimated with system prompt and tools, which are not in the file",
     MODEL_SWITCH: "the session went on with another model, whatever its threshold",
+    BY_PLUGIN: "an extension of the agent made it, when the model asked for it, whatever the threshold",
 }
 AT_END = "it was made at the end of a turn, by a threshold of its own, which the file does not say"
 SLIDES = "it is a move of a window that slides by design, whatever the count"

@@ -8,7 +8,8 @@ true (user messages have an object there) declare a compaction: afterwards come 
 `tail_start_id` on and OpenCode's request to continue, or the user's prompt again (after an overflow; by Kilo whenever
 nothing of it was answered), which counts as kept. Before 1.0 there was no `compaction` part: the summary itself comes
 first. Results with `state.time.compacted` were sent as a placeholder from then on, though the file keeps them whole:
-the recorded view shows them rewritten, as an edit. Messages whose text OpenCode wrote (`synthetic`) begin no turn.
+the recorded view shows them rewritten, as an edit. What the plugin DCP replaces is a compaction of its own
+(`plugin`). Messages whose text OpenCode wrote (`synthetic`) begin no turn.
 
 Kilo Code, which is made of OpenCode, sends of a tail at first what belongs to the prompt that it works on, and all of
 it from the next prompt on: an edit. Where it compacts a prompt before it sends it, an answer without content is before
@@ -27,6 +28,7 @@ from msgspec.structs import replace
 from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording
 from guard_core.events import Event, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, value_text
+from guard_core.recordings.formats.opencode import plugin
 from guard_core.recordings.reading import fields, rewriting, wrong_kinds
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -36,7 +38,7 @@ from guard_core.recordings.reading.served_models import served_model
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
-from guard_core.triggers import OVERFLOW, PREFLIGHT
+from guard_core.triggers import BY_PLUGIN, OVERFLOW, PREFLIGHT
 from guard_core.views import CHANGED, JOINED, Inserted, Rewritten, Segment, Span, View
 
 NAME = "opencode"
@@ -60,6 +62,8 @@ def read_session(
     """One session of an export; its facts are added to `facts`."""
     reader = OpenCodeReader(source, facts, agent)
     facts.session()
+    if _parent(fields.mapping(export, "info")):
+        reader.compressions.forget()
     for message in wrong_kinds.objects(source, export.get("messages"), "message"):
         reader.message(fields.mapping(message, "info"), list(fields.objects(message.get("parts"))))
     return reader.session(fields.mapping(export, "info"), notes)
@@ -111,6 +115,7 @@ class OpenCodeReader:
         self.starts: dict[str, _Place] = {}  # by the id of a message
         self.notices: list[tuple[int, Event]] = []  # what compactions put in, and the events before each
         self.pruned: list[_Pruned] = []
+        self.compressions = plugin.Compressions()
         self.sub_agents: dict[str, str] = {}  # by the session that was started, the call of its tool
         self.marker: _Marker | None = None
         self.compacted = False  # did the message before hold a summary?
@@ -126,6 +131,7 @@ class OpenCodeReader:
             self.notes.folded += 1
             return
         self.starts[message_id] = self._here
+        self.compressions.message(len(self.log.events), role, parts)
         self.facts.message()
         compacted, self.compacted = self.compacted, False
         unanswered, self.unanswered = self.unanswered, role == "assistant" and not parts
@@ -250,6 +256,28 @@ class OpenCodeReader:
             times = [fields.timestamp(fields.mapping(state, "time"), "end") for state in states]
             ended = max((time for time in times if time is not None), default=None)
             self.log.event(Role.USER, results, source_id=source_id, timestamp=ended or created)
+            if any(map(plugin.is_compression, tools)):
+                self._compressed(tools, ended or created)
+
+    def _compressed(self, tools: list[JSON], time: float | None) -> None:
+        """The model had the plugin DCP replace messages by summaries, from the next request on."""
+        at = len(self.log.events)
+        if not self.compressions.apply(tools):
+            self.log.compaction(_edit(at, self.log.compactions, {}, time, BY_PLUGIN, plugin.UNREAD))
+            return
+        self.facts.compaction()
+        base, summaries = self.compressions.view(at)
+        compaction = RecordedCompaction(
+            at=at,
+            evidence=Evidence.DECLARED,
+            kind="summary+tail",
+            base=base,
+            messages=summaries,
+            trigger=BY_PLUGIN,
+            timestamp=time,
+            note=plugin.NOTE,
+        )
+        self.log.compaction(compaction)
 
     def _summary(self, info: JSON, parts: list[JSON]) -> None:
         """The summariser's answer: it stays out of the log. With an error or without any part of text the compaction
@@ -269,6 +297,7 @@ class OpenCodeReader:
             if marker is not None:
                 self.log.event(Role.USER, (TextPart(QUESTION),), timestamp=_created(info), meta=True)
             return
+        self.compressions.forget()
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
         start = self.starts.get(marker.tail, self._here) if marker and marker.tail else self._here
@@ -369,7 +398,8 @@ class OpenCodeReader:
         notes.append("The schemas of the tools are not in the file.")
         if self.agent == KILO and not () < numbers(fields.text(info, "version")) < DETAILS_FROM:
             notes.append("Kilo sends the time and the folder with every message of the user; they are not in the file.")
-        parent = fields.text(info, "parentID") or fields.text(info, "parent_id")
+        notes += [plugin.NOT_IN_FILE] if self.compressions.is_used else []
+        parent = _parent(info)
         notes += [f"This is a sub-agent's session of {parent}."] if parent else []
         taken_back = fields.text(fields.mapping(info, "revert"), "messageID")
         notes += [f"The user took back the messages from {taken_back} on."] if taken_back else []
@@ -475,6 +505,11 @@ def _without_content(event: Event, call_id: str) -> Event:
         elif not is_cleared:
             parts.append(part)
     return replace(event, parts=tuple(parts))
+
+
+def _parent(info: JSON) -> str:
+    """The session that started this one."""
+    return fields.text(info, "parentID") or fields.text(info, "parent_id")
 
 
 def _created(info: JSON) -> float | None:
