@@ -299,7 +299,7 @@ def _said_words(numbers: Mapping[str, Any]) -> str:
 def _absent_words(words: RequestWords, absence: Absence, left: str, by: str) -> str:
     """That nothing has quoted a request since it `left`, or which requests are without it; `by` are the compactions."""
     if absence.is_final:
-        return f"{left}nothing has quoted {'it' if words.is_whole else 'its first words'} since."
+        return f"{left}nothing has quoted {'it' if words.is_whole else 'its first words'} verbatim since."
     requests = "request" if absence.first == absence.last else "requests"
     return f"is missing from the {requests} of {steps_words(absence.first, absence.last)} ({by})."
 

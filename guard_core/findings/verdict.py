@@ -266,7 +266,7 @@ def _request(case: Case, finding: Finding) -> str:
         )
     when = f"{'by' if numbers['at_latest'] else 'at'} {at_step(finding.step)}"
     it = "it" if numbers["is_whole"] else "its first words"
-    left = f"left the context {when}; nothing has quoted {it} since"
+    left = f"left the context {when}; nothing has quoted {it} verbatim since"
     if numbers["last_absent"] < len(case.tokens) - 1:
         first, last = numbers["first_absent"], numbers["last_absent"]
         left = f"is missing from the request{'s' if first < last else ''} of {steps_words(first, last)}"

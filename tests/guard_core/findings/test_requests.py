@@ -39,7 +39,7 @@ def test_a_request_that_nothing_quotes_any_more_is_lost():
     assert (finding.severity, finding.step) == ("warning", 2)
     assert (
         finding.sentence
-        == f'Your request "{ASK}" left the context at step 3 (compaction 1); nothing has quoted it since.'
+        == f'Your request "{ASK}" left the context at step 3 (compaction 1); nothing has quoted it verbatim since.'
     )
     assert finding.numbers["quote"] == ASK
     assert (finding.numbers["message"], finding.numbers["compaction"], finding.numbers["quoted_by"]) == (0, 0, [])
@@ -69,8 +69,8 @@ def test_a_request_is_lost_too_where_the_user_only_said_to_go_on_with_it(words, 
     (finding,) = lost(built)
     assert (finding.severity, finding.numbers["message"], finding.numbers["continued_by"]) == ("warning", 0, 4)
     assert finding.sentence == (
-        f'Your request "{ASK}" left the context at step {max(at, 5) - 1} (compaction 1); nothing has quoted it since. '
-        "Message 5 asks only to continue with it."
+        f'Your request "{ASK}" left the context at step {max(at, 5) - 1} (compaction 1); nothing has quoted it verbatim '
+        "since. Message 5 asks only to continue with it."
     )
     facts = Facts.of(built)
     claims = recorded_findings(facts)
@@ -161,7 +161,7 @@ def test_a_summary_that_quotes_another_clause_is_said_to(ask, passage):
     built = talk(compaction(3, summary=f"The user’s words: “{passage}”"), ask=ask)
     (finding,) = lost(built)
     assert finding.severity == "info"
-    assert "nothing has quoted its first words since." in finding.sentence
+    assert "nothing has quoted its first words verbatim since." in finding.sentence
     assert finding.sentence.endswith(f'The summary quotes these words of it: "{passage}".')
     assert check(built, [finding], judge_session(built)) == []
     for lie in ("never touch the new adapters at all", "working on it"):
@@ -258,7 +258,9 @@ def test_a_summary_that_says_it_in_other_words_is_said_to():
     built = talk(compaction(3, summary=f"1. Primary request: {RESTATED}\n2. Next: run the tests."), ask=LONG)
     (finding,) = lost(built)
     assert finding.severity == "info"
-    assert finding.sentence.endswith("nothing has quoted its first words since. The summary may say it in other words.")
+    assert finding.sentence.endswith(
+        "nothing has quoted its first words verbatim since. The summary may say it in other words."
+    )
     assert check(built, [finding], judge_session(built)) == []
     silent = talk(compaction(3, summary="Half of the exporter is done, and the tests pass."), ask=LONG)
     (warning,) = lost(silent)
@@ -326,7 +328,7 @@ def test_the_compaction_that_drops_the_quotation_is_blamed_and_not_the_one_that_
         [0],
     )
     assert finding.step == 4
-    assert finding.sentence.endswith("nothing has quoted it since. Compaction 1 still quoted it.")
+    assert finding.sentence.endswith("nothing has quoted it verbatim since. Compaction 1 still quoted it.")
 
 
 @pytest.mark.parametrize(
@@ -949,7 +951,10 @@ def test_behind_a_sealed_summary_the_first_readable_one_without_it_is_where_it_w
         1,
         [0],
     )
-    assert "left the context at step 5 (compaction 2) at the latest; nothing has quoted it since." in finding.sentence
+    assert (
+        "left the context at step 5 (compaction 2) at the latest; nothing has quoted it verbatim since."
+        in finding.sentence
+    )
     assert finding.sentence.endswith("The summary of compaction 1, which may have had it, is not readable.")
     assert "left the context by step 5; nothing" in recorded_verdict(Facts.of(built), (finding,)).sentence
     assert check(built, [finding], judge_session(built)) == []
@@ -967,7 +972,7 @@ def test_a_sealed_summary_of_a_history_without_it_cannot_hold_it():
         0,
         [],
     )
-    assert finding.sentence.endswith("left the context at step 3 (compaction 1); nothing has quoted it since.")
+    assert finding.sentence.endswith("left the context at step 3 (compaction 1); nothing has quoted it verbatim since.")
     assert check(built, [finding], judge_session(built)) == []
 
 

@@ -122,13 +122,13 @@ def test_a_peak_near_0_of_an_assumed_window_is_said_in_as_few_words_as_there_are
             talk(compaction(3)),
             "request_lost",
             '1 compaction; your request "Please rename the column …" left the context at step 3; nothing has '
-            "quoted it since.",
+            "quoted it verbatim since.",
         ),
         (
             chat(*TWICE, compactions=CUTS[:1]),
             "request_lost",
             '1 compaction; your request "Please begin with the report …" left the context at step 5; nothing '
-            "has quoted it since.",
+            "has quoted it verbatim since.",
         ),
         (session(user("hello")), "no_calls", "No model call in this session."),
     ],

@@ -11,7 +11,7 @@ from inspector.models import Session
 from tests.guard_core.findings.cases import compaction
 from tests.guard_core.findings.test_requests import ASK, talk
 
-LOST = "left the context at step 3; nothing has quoted it since."
+LOST = "left the context at step 3; nothing has quoted it verbatim since."
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def test_a_lost_request_is_quoted_in_the_verdict_and_among_the_findings(client, 
     text = page(client, lost)
     assert f"1 compaction; your request &quot;Please rename the column …&quot; {LOST}" in text
     assert (
-        f"Your request &quot;{ASK}&quot; left the context at step 3 (compaction 1); nothing has quoted it since."
-        in text
+        f"Your request &quot;{ASK}&quot; left the context at step 3 (compaction 1); nothing has quoted it verbatim "
+        "since." in text
     )
 
 
@@ -76,5 +76,6 @@ def test_a_session_that_has_grown_is_looked_through_again(client, bring):
     bring(native.write(talk(quoting, compaction(5, summary="almost done"))), "grows.json")
     text = page(client, Session.unscoped.order_by("-created").first())
     assert (
-        "left the context at step 5 (compaction 2); nothing has quoted it since. Compaction 1 still quoted it." in text
+        "left the context at step 5 (compaction 2); nothing has quoted it verbatim since. Compaction 1 still quoted it."
+        in text
     )
