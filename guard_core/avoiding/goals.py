@@ -51,12 +51,14 @@ NOT_SEARCHED_FOR = (
 
 class Goal(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a replay has to reach. `message` is the index of the user's message that has to stay, `quote` its first
-    words where they are known, or the rule of it that has to; -1 and "" for other goals. `rules` counts the rules."""
+    words where they are known, or the rule of it that has to; -1 and "" for other goals. `rules` counts the rules;
+    `of_agent`: an agent wrote the message in the user's name."""
 
     kind: str
     message: int = -1
     quote: str = ""
     rules: int = 0
+    of_agent: bool = False
 
 
 def goal_of(finding: Finding) -> Goal | None:
@@ -67,7 +69,8 @@ def goal_of(finding: Finding) -> Goal | None:
     numbers: dict[str, Any] = finding.numbers
     quote = str(numbers.get("quote" if kind == KEEPS else "rule", ""))
     quote = quote if numbers.get("is_whole", True) else f"{quote} …"
-    return Goal(kind, int(numbers["message"]), quote, 0 if kind == KEEPS else finding.count)
+    of_agent = bool(numbers.get("of_agent"))
+    return Goal(kind, int(numbers["message"]), quote, 0 if kind == KEEPS else finding.count, of_agent)
 
 
 def is_met(goal: Goal, case: Case) -> bool:
@@ -147,16 +150,16 @@ def _few(quote: str, most: int = QUOTED) -> str:
 def words(goal: Goal, window: int) -> str:
     """What a replay that reaches a goal has, as a clause."""
     if goal.kind == KEEPS:
-        what = (
-            f'your request "{_few(goal.quote)}"' if goal.quote else f"the user's request (message {goal.message + 1:,})"
-        )
-        return f"{what} is in every request of its turn"
+        of_person = "your request" if goal.quote else "the user's request"
+        named = f'"{_few(goal.quote)}"' if goal.quote else f"(message {goal.message + 1:,})"
+        return f"{'the task' if goal.of_agent else of_person} {named} is in every request of its turn"
     if goal.kind in VERBATIM:
         quote, are = _few(goal.quote), "is"
         if goal.rules > 1:
             quote, are = _few(goal.quote, QUOTED_OF_SEVERAL), f"and {goal.rules - 1:,} more are"
         where = "every request of its turn" if goal.kind == KEEPS_RULES else "every later request"
-        return f'your rule "{quote}" {are} in {where}'
+        whose = "the task's rule" if goal.of_agent else "your rule"
+        return f'{whose} "{quote}" {are} in {where}'
     return {
         FITS: f"no request is over the window of {window:,}",
         HAS_ROOM: f"no request fills {percent(NEAR_MISS_SHARE)} of the window",

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from guard_core.checker.askers import names_asker, says_whose
 from guard_core.checker.own_rule import OWN_RULE
 from guard_core.checker.recorded import RECORDED
 from guard_core.checker.replayed import OF_A_RULE, REPLAYED
@@ -85,6 +86,7 @@ def check(
                 raise Wrong("the checker knows no such kind of claim")
             step_of(story, finding)
             checks[finding.kind](story, finding)
+            names_asker(story, finding)
             _check_count(finding)
             check_sentence(story, finding)
             check_window_words(story, finding)
@@ -93,6 +95,7 @@ def check(
     if verdict is not None:
         try:
             check_verdict(story, verdict, claims)
+            says_whose(verdict)
             check_window_words(story, verdict)
         except Wrong as reason:
             contradictions.append(ClaimContradiction(f"verdict {verdict.kind}", verdict.step, str(reason)))

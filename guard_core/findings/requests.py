@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.counts import CountedCompaction
+from guard_core.facts.askers import is_of_agent
 from guard_core.facts.instructions import is_universal, outlasts_its_turn
 from guard_core.facts.texts import instructions_in
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
@@ -71,8 +72,9 @@ def _part_lost(facts: Facts, words: RequestWords) -> Finding | None:
     numbers = _numbers_of_first(facts, words, "quote", part.text, step)
     cut = "" if numbers["is_whole"] else " …"
     more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more sentence')} of that message."
+    whole = "the task" if numbers["of_agent"] else "your request"
     sentence = (
-        f'Of your request (message {words.message + 1:,}), "{numbers["quote"]}{cut}" left the context at '
+        f'Of {whole} (message {words.message + 1:,}), "{numbers["quote"]}{cut}" left the context at '
         f"{at_step(step)} ({compactions_words([numbers['compaction']])}), while another part stayed: up to "
         f"{at_step(numbers['last'])}, the end of that turn, no request quotes it, and no summary "
         f"paraphrases {_all_of(part.text)}.{more}"
@@ -93,9 +95,10 @@ def _rules_lost(facts: Facts, words: RequestWords) -> Finding | None:
     cut = "" if numbers["is_whole"] else " …"
     more = "" if len(lost) == 1 else f" The same holds for {counted(len(lost) - 1, 'more rule')} of that message."
     sentence = (
-        f'Your rule "{numbers["rule"]}{cut}" (message {words.message + 1:,}) left the context at {at_step(step)} '
-        f"({compactions_words([numbers['compaction']])}), while the task stayed: up to {at_step(numbers['last'])}, the "
-        f"end of that turn, no request quotes it, and no summary paraphrases {_all_of(rule.text)}.{more}"
+        f'{_rule_of(numbers)} "{numbers["rule"]}{cut}" (message {words.message + 1:,}) left the context at '
+        f"{at_step(step)} ({compactions_words([numbers['compaction']])}), while the task stayed: up to "
+        f"{at_step(numbers['last'])}, the end of that turn, no request quotes it, and no summary paraphrases "
+        f"{_all_of(rule.text)}.{more}"
     )
     return Finding("rule_lost", WARNING, step, sentence, numbers, (), (step,), len(lost))
 
@@ -105,11 +108,17 @@ def _numbers_of_first(facts: Facts, words: RequestWords, name: str, text: str, s
     shown = shortened(text, RULE_CHARS)
     return {
         "message": words.message,
+        "of_agent": is_of_agent(facts.session, words.message),
         name: shown,
         "is_whole": shown == text,
         "compaction": [item for item in _removals(facts, words) if item.step <= step][-1].compaction,
         "last": int(np.flatnonzero(facts.tasks == words.message)[-1]),
     }
+
+
+def _rule_of(numbers: Mapping[str, Any]) -> str:
+    """Whose rule it is."""
+    return "The task's rule" if numbers["of_agent"] else "Your rule"
 
 
 def _all_of(rule: str) -> str:
@@ -165,6 +174,7 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
     is_standing = is_universal(rule.text)
     numbers: dict[str, Any] = {
         "message": message,
+        "of_agent": is_of_agent(case.facts.session, message),
         "rule": shortened(rule.text, RULE_CHARS),
         "is_whole": shortened(rule.text, RULE_CHARS) == rule.text,
         "compaction": removal.compaction,
@@ -176,7 +186,7 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
     more = "" if len(lost) == 1 else f" The same holds for {others} of earlier turns."
     scope = "" if is_standing else " It does not say whether it applies to later turns."
     sentence = (
-        f'Your rule "{numbers["rule"]}{cut}" (message {message + 1:,}) left the context at {at_step(step)} '
+        f'{_rule_of(numbers)} "{numbers["rule"]}{cut}" (message {message + 1:,}) left the context at {at_step(step)} '
         f"({compactions_words([removal.compaction])}), in a later turn: no request since quotes it, and no summary "
         f"paraphrases {_all_of(rule.text)}.{scope}{more}"
     )
@@ -241,6 +251,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     begun_by = int(facts.ledger.steps["user_event"][step])
     numbers = {
         "message": words.message,
+        "of_agent": is_of_agent(facts.session, words.message),
         "quote": words.quote,
         "is_whole": words.is_whole,
         "compaction": lost.compaction,
@@ -276,7 +287,8 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
         )
     what += f" Message {begun_by + 1:,} asks only to continue with it." if begun_by in words.continued_by else ""
-    sentence = f'Your request "{words.quote}{"" if words.is_whole else " …"}" {what}'
+    whose = "The task" if numbers["of_agent"] else "Your request"
+    sentence = f'{whose} "{words.quote}{"" if words.is_whole else " …"}" {what}'
     severity = INFO if absence is None or is_unread or (is_said and forgetting is None) else WARNING
     steps = tuple(item.step for item in removals[:LISTED])
     return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
@@ -405,12 +417,18 @@ def _replayed(case: Case) -> list[Finding]:
     if not lost:
         return []
     first, message = lost[0], int(users[lost[0].step])
-    numbers = {"message": message, "compaction": first.index, "compactions": [item.index for item in lost]}
+    numbers = {
+        "message": message,
+        "of_agent": is_of_agent(case.facts.session, message),
+        "compaction": first.index,
+        "compactions": [item.index for item in lost],
+    }
+    what = "the task" if numbers["of_agent"] else "the user's request"
     more = "" if len(lost) == 1 else f" The same holds after {counted(len(lost) - 1, 'more compaction')}."
     rest = "only the summary can hold it" if case.may_summarise else "the policy makes no summary that could hold it"
     sentence = (
-        f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without the user's "
-        f"request (message {message + 1:,}) itself; {rest}.{more}"
+        f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without "
+        f"{what} (message {message + 1:,}) itself; {rest}.{more}"
     )
     steps = tuple(item.step for item in lost[:LISTED])
     return [Finding("request_lost", INFO, first.step, sentence, numbers, (), steps, len(lost))]

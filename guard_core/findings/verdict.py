@@ -67,12 +67,13 @@ NO_WHOLE = {
 }
 
 _ONLY_IF_GRAVE = ("request_lost", "earlier_rule_lost", "todo_lost", "grown", "repeated_call")
-# Of words that left the context: whose they are, the number that has them, and which later requests do not.
+# Of words that left the context: whose they are, if a person wrote them and if an agent did, the number that has them,
+# and which later requests do not.
 _LOST = {
-    "part_lost": ("of your request,", "quote", " of the turn"),
-    "rule_lost": ("your rule", "rule", " of the turn"),
-    "earlier_rule_lost": ("your earlier rule", "rule", ""),
-    "todo_lost": ("the agent's open todo", "todo", ""),
+    "part_lost": ("of your request,", "of the task,", "quote", " of the turn"),
+    "rule_lost": ("your rule", "the task's rule", "rule", " of the turn"),
+    "earlier_rule_lost": ("your earlier rule", "the earlier task's rule", "rule", ""),
+    "todo_lost": ("the agent's open todo", "the agent's open todo", "todo", ""),
 }
 
 Wording = Callable[[Case, Finding], str]
@@ -260,10 +261,8 @@ def _counted_over(case: Case, finding: Finding) -> str:
 def _request(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     if "quote" not in numbers:
-        return (
-            f"{_head(case)}after {at_step(finding.step)} the user's request is no longer sent verbatim for the rest of "
-            "the turn."
-        )
+        what = "the task" if numbers["of_agent"] else "the user's request"
+        return f"{_head(case)}after {at_step(finding.step)} {what} is no longer sent verbatim for the rest of the turn."
     when = f"{'by' if numbers['at_latest'] else 'at'} {at_step(finding.step)}"
     it = "it" if numbers["is_whole"] else "its first words"
     left = f"left the context {when}; nothing has quoted {it} verbatim since"
@@ -272,15 +271,17 @@ def _request(case: Case, finding: Finding) -> str:
         left = f"is missing from the request{'s' if first < last else ''} of {steps_words(first, last)}"
     quote = shortened(numbers["quote"], QUOTED_CHARS)
     cut = "" if numbers["is_whole"] and quote == numbers["quote"] else " …"
-    sentence = f'{_head(case)}your request "{quote}{cut}" {left}.'
+    head = f"{_head(case)}{'the task' if numbers['of_agent'] else 'your request'}"
+    sentence = f'{head} "{quote}{cut}" {left}.'
     if (more := len(sentence.split()) - MOST_WORDS) <= 0:
         return sentence
     shorter = " ".join(quote.split()[: -more - (not cut)])  # of many short words, as many as there is room for
-    return f'{_head(case)}your request "{shorter} …" {left}.'
+    return f'{head} "{shorter} …" {left}.'
 
 
 def _quoted(case: Case, finding: Finding) -> str:
-    numbers, (whose, name, of_which) = finding.numbers, _LOST[finding.kind]
+    numbers, (of_person, of_agent, name, of_which) = finding.numbers, _LOST[finding.kind]
+    whose = of_agent if numbers.get("of_agent") else of_person
     words = str(numbers[name])
     left = f"left the context at {at_step(finding.step)}; no later request{of_which} quotes it."
     sentence = f'{_head(case)}{whose} "{{}}" {left}'

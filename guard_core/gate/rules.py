@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from guard_core.facts.askers import is_of_agent
 from guard_core.facts.instructions import outlasts_its_turn
 from guard_core.findings.claims import INFO, Finding
 from guard_core.findings.facts import Case, Facts
@@ -84,9 +85,12 @@ def _finding(case: Case, message: int, rule: str, step: int, is_earlier: bool) -
     quote = shortened(rule, RULE_CHARS)
     until = "the end of the recording" if is_earlier else "the end of its turn"
     rest = "only a summary can hold it" if case.may_summarise else "the policy makes no summary that could hold it"
+    of_agent = is_of_agent(case.facts.session, message)
+    whose, cut = "The task's rule" if of_agent else "Your rule", "" if quote == rule else " …"
     sentence = (
-        f'Your rule "{quote}{"" if quote == rule else " …"}" (message {message + 1:,}) is in no request from '
+        f'{whose} "{quote}{cut}" (message {message + 1:,}) is in no request from '
         f"{at_step(step)} up to {until}, word for word; {rest}."
     )
     kind = "earlier_rule_lost" if is_earlier else "rule_lost"
-    return Finding(kind, INFO, step, sentence, {"message": message, "rule": quote, "is_whole": quote == rule})
+    numbers = {"message": message, "of_agent": of_agent, "rule": quote, "is_whole": quote == rule}
+    return Finding(kind, INFO, step, sentence, numbers)

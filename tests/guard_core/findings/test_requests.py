@@ -69,8 +69,8 @@ def test_a_request_is_lost_too_where_the_user_only_said_to_go_on_with_it(words, 
     (finding,) = lost(built)
     assert (finding.severity, finding.numbers["message"], finding.numbers["continued_by"]) == ("warning", 0, 4)
     assert finding.sentence == (
-        f'Your request "{ASK}" left the context at step {max(at, 5) - 1} (compaction 1); nothing has quoted it verbatim '
-        "since. Message 5 asks only to continue with it."
+        f'Your request "{ASK}" left the context at step {max(at, 5) - 1} (compaction 1); nothing has quoted it '
+        "verbatim since. Message 5 asks only to continue with it."
     )
     facts = Facts.of(built)
     claims = recorded_findings(facts)
