@@ -46,7 +46,15 @@ from guard_core.recordings.formats.claude.log import Log
 from guard_core.recordings.formats.claude.prompt import PromptPrefix
 from guard_core.recordings.formats.claude.requests import ClaudeRequests
 from guard_core.recordings.formats.claude.restored import used_file
-from guard_core.recordings.formats.claude.tree import API_ERROR, Node, Picked, conversations, lost_at, parents_first
+from guard_core.recordings.formats.claude.tree import (
+    API_ERROR,
+    Node,
+    Picked,
+    Shared,
+    conversations,
+    lost_at,
+    parents_first,
+)
 from guard_core.recordings.reading import fields, normalise
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
@@ -119,6 +127,7 @@ class ClaudeTranscriptReader:
         self.titles: dict[str, str] = {}  # by who gave it, or by the last message of the conversation it sums up
         self.moved = 0  # tool outputs that were moved to files of their own
         self.started: dict[str, str] = {}  # ids of sub-agents, with the tool call that started each
+        self.starters: dict[str, int] = {}  # the same with the number of the session
         self.session_id = ""
         self.names: dict[str, int] = {}  # ids of sessions, in the order of their first lines, numbered
         self.owners = array("l")  # for each node the number of its session
@@ -201,7 +210,7 @@ class ClaudeTranscriptReader:
         self.moved += sum(map(is_moved, parts))
         if started := fields.text(fields.mapping(obj, "toolUseResult"), "agentId"):
             calls = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
-            self.started[started] = calls[0] if calls else ""
+            self.started[started], self.starters[started] = calls[0] if calls else "", self.owners[-1]
         self._keep(
             line,
             parts,
@@ -359,7 +368,7 @@ class ClaudeTranscriptReader:
 
     def _sessions(self) -> list[Session]:
         if not self._has_main():
-            return [self._whole(chain, name) for name, chain in self._sidechains().items()]
+            return [self._whole(chain, name, self.session_id) for name, chain in self._sidechains().items()]
         main = array("q", (index for index, node in enumerate(self.nodes) if not node.sidechain))
         parts = conversations(self.nodes, self.owners, main) if len(self.names) > 1 else [main]
         paths = [path_of(Picked(self.nodes, part), self.lines) for part in parts]
@@ -370,6 +379,8 @@ class ClaudeTranscriptReader:
         if unanswered:
             self.session_id = list(self.names)[self.owners[parts[first][0]]]
             paths, parts = paths[first:], parts[first:]
+        answered = [0, *(place for place in range(1, len(paths)) if self._answers(paths[place]))]
+        shared = Shared(self.nodes, self.owners, [parts[place] for place in answered])
         log = (is_single and self.draft and self.draft.finished(path)) or self._log(path)
         log.finish()
         builder = log.builder
@@ -383,38 +394,49 @@ class ClaudeTranscriptReader:
             builder.notes.append(f"tool outputs moved to files of their own, their previews were sent: {self.moved}")
         if elsewhere := self.started.keys() - chains.keys():
             builder.notes.append(f"sub-agents with transcripts of their own (agent-*.jsonl): {len(elsewhere)}")
-        left = self._add_side_calls(builder, every)
+        left = self._add_side_calls(builder, every, shared, 0)
         about = {
             "left": left,
             "agent": ClaudeTranscriptFormat.label,
             "title": self.title,
-            "sub_agents": self.started,
+            "sub_agents": self._started_by(shared, 0),
             "versions": self.versions.of(builder.outlines),
             "settings": self.prompt.settings,
             **self._prompt(),
         }
         session = log.session(source_id=self.session_id, **about)
-        others = [self._other(one, part) for one, part in zip(paths[1:], parts[1:], strict=True) if self._answers(one)]
-        agents = (self._whole(chain, name) for name, chain in chains.items() if self._answers(chain))
-        return [session, *others, *agents]
+        others = [self._other(paths[place], every, shared, number) for number, place in enumerate(answered) if number]
+        owners = [session, *others]
+        agents = (
+            self._whole(chain, name, owners[shared.number(chain[0].line)].source_id)
+            for name, chain in chains.items()
+            if self._answers(chain)
+        )
+        return [*owners, *agents]
 
-    def _other(self, path: Sequence[Node], part: Sequence[int]) -> Session:
+    def _other(self, path: Sequence[Node], every: Sequence[Node], shared: Shared, number: int) -> Session:
         """Another session whose file was put behind that of the first, or between its lines."""
         log = self._log(path)
         log.finish()
         log.builder.notes += lost_words(lost_at(self.nodes, path), are_lines=self.entries is None)
         versions = self.versions.of(log.builder.outlines)
-        name = list(self.names)[self.owners[part[0]]]
-        return log.session(source_id=name, agent=ClaudeTranscriptFormat.label, versions=versions, **self._prompt())
+        left = self._add_side_calls(log.builder, every, shared, number)
+        about = {"left": left, "sub_agents": self._started_by(shared, number), "versions": versions, **self._prompt()}
+        name = list(self.names)[shared.first_owners[number]]
+        return log.session(source_id=name, agent=ClaudeTranscriptFormat.label, **about)
 
-    def _whole(self, chain: Sequence[Node], name: str) -> Session:
+    def _started_by(self, shared: Shared, number: int) -> dict[str, str]:
+        """The sub-agents that one of the sessions started, with the tool call of each."""
+        return {name: call for name, call in self.started.items() if shared.of_owner(self.starters[name]) == number}
+
+    def _whole(self, chain: Sequence[Node], name: str, parent: str) -> Session:
         log = self._log(parents_first(chain))
         log.finish()
         about = {} if self._has_main() else {"settings": self.prompt.settings, **self._prompt()}
         if compacts := name.startswith(_COMPACTS):
             log.builder.notes.append(WROTE_SUMMARY)
         title = f"{'Call of a compaction' if compacts else 'Sub-agent'} {name[:40]}"
-        about |= {"agent": f"{ClaudeTranscriptFormat.label} sub-agent", "title": title, "parent": self.session_id}
+        about |= {"agent": f"{ClaudeTranscriptFormat.label} sub-agent", "title": title, "parent": parent}
         about["versions"] = self.versions.of(log.builder.outlines)
         return log.session(source_id=name, **about)
 
@@ -445,24 +467,30 @@ class ClaudeTranscriptReader:
                     chains.setdefault(content.agent or roots[node.uuid] or "sub-agent", array("q")).append(index)
         return {name: Picked(self.nodes, indexes) for name, indexes in chains.items()}
 
-    def _add_side_calls(self, builder: SessionBuilder, path: Sequence[Node]) -> LeftBranches | None:
-        """Calls of sub-agents, and those on branches that were left; what these branches hold."""
+    def _add_side_calls(
+        self, builder: SessionBuilder, path: Sequence[Node], shared: Shared, number: int
+    ) -> LeftBranches | None:
+        """Calls of sub-agents, and those on branches that were left, of one of the sessions; what these branches
+        hold."""
         calls = {key: self.lines.cached.counted(call) for key, call in self.side.items()}
         for message in self.messages.values():
             usage = self.lines.usage_of(message) if message.node.sidechain else None
             if usage is not None:
                 calls[message.key] = fuller(calls.get(message.key), usage)
-        left, left_calls = self._left(builder, path)
+        left, left_calls = self._left(builder, path, shared, number)
         for key, usage in left_calls.items():
             calls[key] = fuller(calls.get(key), usage)
         lines = array("q", (event.line or 0 for event in builder.outlines)) if calls else array("q")  # of the file
-        for call in sorted(calls.values(), key=lambda call: call.line or 0):
+        own = (call for call in calls.values() if shared.number(call.line or 0) == number)
+        for call in sorted(own, key=lambda call: call.line or 0):
             at = bisect_left(lines, call.line or 0)  # a draft may have placed it in the log before the branch was left
             builder.side_calls.append(msgspec.structs.replace(call, at=at, response=None))
         return left
 
-    def _left(self, builder: SessionBuilder, path: Sequence[Node]) -> tuple[LeftBranches | None, dict[str, ModelCall]]:
-        """What is on branches that were left, whose messages are noted, and the calls there."""
+    def _left(
+        self, builder: SessionBuilder, path: Sequence[Node], shared: Shared, number: int
+    ) -> tuple[LeftBranches | None, dict[str, ModelCall]]:
+        """What is on branches of a session that were left, whose messages are noted, and the calls there."""
         on_path = bytearray((self.nodes[-1].line if len(self.nodes) else 0) + 1)
         for node in path:
             on_path[node.line] = 1
@@ -470,7 +498,7 @@ class ClaudeTranscriptReader:
         known: set[str] = set()
         calls: dict[str, ModelCall] = {}
         for line, message in zip(self.messages.lines, self.messages.values(), strict=True):
-            if not (message.attached or message.node.sidechain or on_path[line]):
+            if not (message.attached or message.node.sidechain or on_path[line]) and shared.number(line) == number:
                 known = known or {call.source_id for call in builder.calls}
                 count += 1
                 refused += message.too_long
@@ -484,6 +512,7 @@ class ClaudeTranscriptReader:
             boundary.node.uuid
             for boundary in self.boundaries.values()
             if not (boundary.cleared or boundary.node.sidechain or on_path[boundary.node.line])
+            and shared.number(boundary.node.line) == number
         }
         largest = max((call.prompt_tokens or 0 for call in calls.values()), default=0)
         left = LeftBranches(count, len(there - here), refused, largest)

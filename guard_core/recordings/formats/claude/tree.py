@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import overload
 
@@ -128,6 +128,28 @@ def conversations(nodes: Sequence[Node], owners: Sequence[int], main: Sequence[i
     for index in main:
         parts.setdefault(leader(owners[index]), array("q")).append(index)
     return [*parts.values()]
+
+
+class Shared:
+    """Which of a file's sessions a line belongs to, by their number: `parts` are the nodes of each. Lines of any other
+    session are of the first."""
+
+    def __init__(self, nodes: Sequence[Node], owners: Sequence[int], parts: Sequence[Sequence[int]]) -> None:
+        self._nodes, self._owners = nodes, owners
+        self.first_owners = [owners[part[0]] for part in parts if part]
+        several = enumerate(parts) if len(parts) > 1 else ()
+        self._numbers = {owners[index]: number for number, part in several for index in part}
+
+    def of_owner(self, owner: int) -> int:
+        """The number of the session under one of the file's ids."""
+        return self._numbers.get(owner, 0)
+
+    def number(self, line: int) -> int:
+        """The number of the session of a line; one that is no node is of the session of the line before it."""
+        if not self._numbers:
+            return 0
+        place = bisect_right(self._nodes, line, key=lambda node: node.line) - 1
+        return self.of_owner(self._owners[max(place, 0)])
 
 
 def main_path(nodes: Sequence[Node], links: Iterable[Collection[int]], bridges: dict[int, set[str]]) -> Sequence[Node]:

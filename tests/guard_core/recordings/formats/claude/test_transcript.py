@@ -754,6 +754,59 @@ def test_files_of_two_sessions_in_one_are_two_sessions(places):
     assert not any("rewound" in note for item in recording.sessions for note in item.notes)
 
 
+@pytest.mark.parametrize("layout", ["behind", "between"])
+def test_each_of_two_sessions_in_one_file_has_the_calls_and_sub_agents_that_it_started(layout):
+    def with_agents(first, name, session, prompt):
+        """A turn with a call in a line of progress, and one of a sub-agent whose lines are in the file."""
+        other = {"sessionId": session}
+        reply = answer(f"{name}9", None, prompt=prompt)
+        told = {"type": "agent_progress", "message": {"type": "assistant", "message": reply["message"]}}
+        side = {"isSidechain": True, "agentId": f"agent-{name}", **other}
+        ended = user(f"{name}3", f"{name}2", result(f"t-{name}"), toolUseResult={"agentId": f"agent-{name}"}, **other)
+        return [
+            first,
+            answer(f"{name}2", first["uuid"], call(f"t-{name}"), **other),
+            {**progress(f"{name}p", f"{name}2"), "data": told, **other},
+            user(f"{name}5", None, "Search", **side),
+            answer(f"{name}6", f"{name}5", "Found", prompt=prompt + 1, **side),
+            ended,
+            answer(f"{name}4", f"{name}3", "Done", **other),
+        ]
+
+    one = with_agents(user("u1", None), "a", "s", 900)
+    two = with_agents(user("v1", None, "Another task", sessionId="s2"), "b", "s2", 700)
+    mixed = [line for pair in zip(one, two, strict=True) for line in pair]
+    recording = read(*(one + two if layout == "behind" else mixed))
+
+    assert [(item.source_id, item.parent) for item in recording.sessions] == [
+        ("s", ""),
+        ("s2", ""),
+        ("agent-a", "s"),
+        ("agent-b", "s2"),
+    ]
+    first, second = recording.sessions[:2]
+    assert [[call.prompt_tokens for call in item.side_calls] for item in (first, second)] == [[900, 901], [700, 701]]
+    assert [[(sub.session, sub.call) for sub in item.sub_agents] for item in (first, second)] == [
+        [("agent-a", "t-a")],
+        [("agent-b", "t-b")],
+    ]
+
+
+def test_a_branch_that_was_left_is_of_its_own_session():
+    left = [
+        user("v1", None, "Another task", sessionId="s2"),
+        answer("b1", "v1", "Begun", sessionId="s2", prompt=70),
+        user("v2", "b1", "Not so", sessionId="s2"),
+        answer("b2", "v2", "Wrong", sessionId="s2", prompt=80),
+        user("v3", "b1", "So", sessionId="s2"),
+        answer("b3", "v3", "Right", sessionId="s2", prompt=90),
+    ]
+    first, second = read(user("u1", None), answer("a1", "u1"), *left).sessions
+    assert (first.left, [call.prompt_tokens for call in first.side_calls]) == (None, [])
+    assert second.left is not None
+    assert (second.left.messages, [call.prompt_tokens for call in second.side_calls]) == (2, [80])
+
+
 def test_a_session_whose_id_changes_is_one():
     """A resume continues the chain, a compaction the lines before it."""
     sessions = read(
