@@ -150,9 +150,9 @@ def _few(quote: str, most: int = QUOTED) -> str:
 def words(goal: Goal, window: int) -> str:
     """What a replay that reaches a goal has, as a clause."""
     if goal.kind == KEEPS:
-        of_person = "your request" if goal.quote else "the user's request"
-        named = f'"{_few(goal.quote)}"' if goal.quote else f"(message {goal.message + 1:,})"
-        return f"{'the task' if goal.of_agent else of_person} {named} is in every request of its turn"
+        whose = "the task" if goal.of_agent else "your request"
+        what = f'{whose} "{_few(goal.quote)}"' if goal.quote else f"the request (message {goal.message + 1:,})"
+        return f"{what} is in every request of its turn"
     if goal.kind in VERBATIM:
         quote, are = _few(goal.quote), "is"
         if goal.rules > 1:

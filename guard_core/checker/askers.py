@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from guard_core.checker.story import Story, Wrong, agree, number
+from guard_core.checker.story import ReplayStory, Story, Wrong, agree, number
 from guard_core.events import TextPart
 from guard_core.findings.claims import Finding, Verdict
 
@@ -16,8 +16,12 @@ _LEADS = re.compile(r"\s*<teammate-message [^>]*(?:>.*<teammate-message [^>]*)?t
 
 
 def names_asker(story: Story, finding: Finding) -> None:
-    """Raise Wrong where a claim says otherwise who asked for what it speaks of."""
+    """Raise Wrong where a claim says otherwise who asked for what it speaks of. Of a request that a replay loses none
+    says it: its words are not looked up."""
     if finding.kind not in _OF_ONE_MESSAGE:
+        return
+    if isinstance(story, ReplayStory) and finding.kind == "request_lost":
+        says_whose(finding)
         return
     texts = [part.text for part in story.session.events[number(finding, "message")].parts if isinstance(part, TextPart)]
     is_started = story.session.parent != "" and story.session.format in _STARTED
@@ -29,7 +33,6 @@ def says_whose(claim: Finding | Verdict) -> None:
     """Raise Wrong where a sentence calls a task of an agent the person's own, or the reverse."""
     if claim.kind not in _OF_ONE_MESSAGE:
         return
-    head = claim.sentence.partition('"')[0]
-    expected, other = (_OF_TASK, _OF_PERSON) if number(claim, "of_agent") else (_OF_PERSON, _OF_TASK)
-    if not expected.search(head) or other.search(head):
+    head, of_agent = claim.sentence.partition('"')[0], claim.numbers.get("of_agent")
+    if (of_agent is True) != bool(_OF_TASK.search(head)) or (of_agent is False) != bool(_OF_PERSON.search(head)):
         raise Wrong("the sentence says otherwise who asked for it")

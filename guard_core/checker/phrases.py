@@ -329,8 +329,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
         ", {tight} call(s) lacking room",
     ),
     "request_lost": (
-        "after step {step:place} the user's",
-        "after step {step:place} the task is",
+        "after step {step:place} the request is",
         "left the context at step {step:place}; nothing",
         "left the context by step {step:place}; nothing",
         "missing from the request of step {first_absent:place}.",

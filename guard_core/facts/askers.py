@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard_core.events import TextPart
+from guard_core.events import Event, TextPart
 from guard_core.sessions import Session
 
 # The formats in which the `parent` of a session is the one whose agent started it. In others it may be the person's own
@@ -11,9 +11,9 @@ STARTING = frozenset({"claude-code", "codex", "crush", "goose", "kimi-code", "op
 _MAIL, _LEAD = "<teammate-message ", 'teammate_id="team-lead"'  # of a team of agents of Claude Code
 
 
-def is_of_agent(session: Session, message: int) -> bool:
-    """Did an agent write a message in the user's name, and no person?"""
+def is_of_agent(session: Session, message: Event) -> bool:
+    """Did an agent write a message in the user's name, and no person? `session` may be a head."""
     if session.parent and session.format in STARTING:
         return True
-    first = next((part.text for part in session.events[message].parts if isinstance(part, TextPart)), "").lstrip()
+    first = next((part.text for part in message.parts if isinstance(part, TextPart)), "").lstrip()
     return first.startswith(_MAIL) and _LEAD in first

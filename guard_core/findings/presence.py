@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from guard_core.compaction_bases import CompactionBase
 from guard_core.counts import CountedCompaction, counted_compactions
 from guard_core.events import Event, TextPart, part_text
+from guard_core.facts.askers import is_of_agent
 from guard_core.facts.instructions import REQUEST, RULE, directs, kind_of, says_something, sentences
 from guard_core.facts.lifting import permits
 from guard_core.facts.texts import conveys, may_translate, restates, split_sentences
@@ -101,7 +102,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     `continued_by` are the later messages that only ask to continue with it: their turns count as part of its own.
     `rules` are its first rules, but for those that the system prompt has, too. Of a message that only a compaction of a
     later turn took away nothing else is looked up, and `quote` is empty. So it is for `todos` that a compaction took
-    away, all at once; `message` is that of the first of them."""
+    away, all at once; `message` is that of the first of them. `of_agent`: an agent wrote the message, not a person."""
 
     message: int
     quote: str
@@ -116,6 +117,7 @@ class RequestWords(msgspec.Struct, frozen=True):
     todos: tuple[TodoWords, ...] = ()
     continued_by: tuple[int, ...] = ()
     parts: tuple[RuleWords, ...] = ()
+    of_agent: bool = False
 
 
 def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[Event]]) -> tuple[RequestWords, ...]:
@@ -152,15 +154,17 @@ def request_words(session: Session, ledger: Ledger, read: Callable[[], Iterable[
             for said in (rules, parts)
         )
         later = tuple(index for index, task in continuing.items() if task == message)
+        of_agent = is_of_agent(session, begun[message])
         if message not in words:
-            requests.append(RequestWords(message, "", False, (), (), rules=own, continued_by=later))
+            requests.append(RequestWords(message, "", False, (), (), rules=own, continued_by=later, of_agent=of_agent))
             continue
         places, text = quoted_in[message, FIRST_WORDS], words[message]
         if len(places) <= MOST_PLACES:
             last = int(ledger.steps["at"][tasks == message].max(initial=-1))
             in_turn = {place for place, item in enumerate(session.compactions) if message < item.at <= last}
             request = _words_of(session, message, begun[message], text, tuple(places), in_turn)
-            requests.append(msgspec.structs.replace(request, rules=own, continued_by=later, parts=asked))
+            about = {"rules": own, "continued_by": later, "parts": asked, "of_agent": of_agent}
+            requests.append(msgspec.structs.replace(request, **about))
     return tuple(sorted(requests, key=lambda item: item.message))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.counts import CountedCompaction
-from guard_core.facts.askers import is_of_agent
 from guard_core.facts.instructions import is_universal, outlasts_its_turn
 from guard_core.facts.texts import instructions_in
 from guard_core.findings.claims import INFO, LISTED, WARNING, Finding
@@ -108,12 +108,18 @@ def _numbers_of_first(facts: Facts, words: RequestWords, name: str, text: str, s
     shown = shortened(text, RULE_CHARS)
     return {
         "message": words.message,
-        "of_agent": is_of_agent(facts.session, words.message),
+        "of_agent": words.of_agent,
         name: shown,
         "is_whole": shown == text,
         "compaction": [item for item in _removals(facts, words) if item.step <= step][-1].compaction,
         "last": int(np.flatnonzero(facts.tasks == words.message)[-1]),
     }
+
+
+def _request_of(words: RequestWords, numbers: Mapping[str, Any]) -> str:
+    """Whose request it is, with its first words."""
+    whose = "The task" if numbers["of_agent"] else "Your request"
+    return f'{whose} "{words.quote}{"" if words.is_whole else " …"}"'
 
 
 def _rule_of(numbers: Mapping[str, Any]) -> str:
@@ -174,7 +180,7 @@ def lost_earlier_rules(case: Case) -> list[Finding]:
     is_standing = is_universal(rule.text)
     numbers: dict[str, Any] = {
         "message": message,
-        "of_agent": is_of_agent(case.facts.session, message),
+        "of_agent": any(item.of_agent for item in case.facts.words or () if item.message == message),
         "rule": shortened(rule.text, RULE_CHARS),
         "is_whole": shortened(rule.text, RULE_CHARS) == rule.text,
         "compaction": removal.compaction,
@@ -251,7 +257,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
     begun_by = int(facts.ledger.steps["user_event"][step])
     numbers = {
         "message": words.message,
-        "of_agent": is_of_agent(facts.session, words.message),
+        "of_agent": words.of_agent,
         "quote": words.quote,
         "is_whole": words.is_whole,
         "compaction": lost.compaction,
@@ -287,11 +293,13 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
             f" The summary of {compactions_words(until)}, which may have had it, is not readable." if at_latest else ""
         )
     what += f" Message {begun_by + 1:,} asks only to continue with it." if begun_by in words.continued_by else ""
-    whose = "The task" if numbers["of_agent"] else "Your request"
-    sentence = f'{whose} "{words.quote}{"" if words.is_whole else " …"}" {what}'
+    sentence = f"{_request_of(words, numbers)} {what}"
     severity = INFO if absence is None or is_unread or (is_said and forgetting is None) else WARNING
-    steps = tuple(item.step for item in removals[:LISTED])
-    return Finding("request_lost", severity, step, sentence, numbers, (), steps, len(removals))
+    return Finding("request_lost", severity, step, sentence, numbers, (), _steps_of(removals), len(removals))
+
+
+def _steps_of(removals: Iterable[Removal]) -> tuple[int, ...]:
+    return tuple(item.step for item in islice(removals, LISTED))
 
 
 def _causes(numbers: Mapping[str, Any]) -> str:
@@ -417,18 +425,12 @@ def _replayed(case: Case) -> list[Finding]:
     if not lost:
         return []
     first, message = lost[0], int(users[lost[0].step])
-    numbers = {
-        "message": message,
-        "of_agent": is_of_agent(case.facts.session, message),
-        "compaction": first.index,
-        "compactions": [item.index for item in lost],
-    }
-    what = "the task" if numbers["of_agent"] else "the user's request"
+    numbers = {"message": message, "compaction": first.index, "compactions": [item.index for item in lost]}
     more = "" if len(lost) == 1 else f" The same holds after {counted(len(lost) - 1, 'more compaction')}."
     rest = "only the summary can hold it" if case.may_summarise else "the policy makes no summary that could hold it"
     sentence = (
-        f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without "
-        f"{what} (message {message + 1:,}) itself; {rest}.{more}"
+        f"After compaction {first.index + 1:,} ({at_step(first.step)}) the rest of the turn is sent without the "
+        f"request (message {message + 1:,}) itself; {rest}.{more}"
     )
     steps = tuple(item.step for item in lost[:LISTED])
     return [Finding("request_lost", INFO, first.step, sentence, numbers, (), steps, len(lost))]

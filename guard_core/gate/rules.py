@@ -85,7 +85,7 @@ def _finding(case: Case, message: int, rule: str, step: int, is_earlier: bool) -
     quote = shortened(rule, RULE_CHARS)
     until = "the end of the recording" if is_earlier else "the end of its turn"
     rest = "only a summary can hold it" if case.may_summarise else "the policy makes no summary that could hold it"
-    of_agent = is_of_agent(case.facts.session, message)
+    of_agent = is_of_agent(case.facts.session, case.facts.session.events[message])
     whose, cut = "The task's rule" if of_agent else "Your rule", "" if quote == rule else " …"
     sentence = (
         f'{whose} "{quote}{cut}" (message {message + 1:,}) is in no request from '

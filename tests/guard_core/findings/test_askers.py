@@ -85,7 +85,7 @@ def test_what_an_agent_asked_of_a_sub_agent_is_the_task(built, kind, head, verdi
 def test_what_the_lead_of_a_team_asks_for_is_the_task(text, of_agent):
     built = talk(compaction(3), ask=text)
     _, finding, verdict = claims(built, "request_lost")
-    assert is_of_agent(built, 0) is finding.numbers["of_agent"] is of_agent
+    assert is_of_agent(built, built.events[0]) is finding.numbers["of_agent"] is of_agent
     assert finding.sentence.startswith("The task " if of_agent else "Your request ")
     assert (" the task " in verdict.sentence) is of_agent
 
@@ -99,10 +99,14 @@ def test_a_gate_and_a_replay_speak_of_the_task_too():
     built = started(long_rules())
     judged = judge(built, Under("claude-code", window=100_000))
     sentences = [item.sentence for item in judged.findings if item.kind == "request_lost"]
-    assert [" is sent without the task (message " in sentence for sentence in sentences] == [True]
+    assert [" is sent without the request (message " in sentence for sentence in sentences] == [True]
     heads = {item.kind: item.sentence.partition(' "')[0] for item in judged.findings}
     assert heads["rule_lost"] == "The task's rule"
     assert check(built, judged.findings, judged.window, trace=judged.trace) == []
+    lies = {"rule_lost": ("The task's rule", "Your rule"), "request_lost": ("the request", "the user's request")}
+    for item in judged.findings:
+        lie = replace(item, sentence=item.sentence.replace(*lies.get(item.kind, ("", ""))))
+        assert bool(check(built, [lie], judged.window, trace=judged.trace)) is (item.kind in lies)
 
 
 def test_goals_speak_of_the_task_too():
@@ -110,6 +114,6 @@ def test_goals_speak_of_the_task_too():
     goal = goal_of(finding)
     assert goal is not None
     assert words(goal, 1_000).startswith('the task "')
-    assert words(replace(goal, quote=""), 1_000).startswith("the task (message 1) ")
+    assert words(replace(goal, quote=""), 1_000).startswith("the request (message 1) ")
     rule = claims(started(CASES[2][0]), "rule_lost")[1]
     assert words(goal_of(rule), 1_000).startswith("the task's rule ")
