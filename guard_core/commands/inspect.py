@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from guard_core.agent_names import agent_name
 from guard_core.cli import plain
 from guard_core.counts import counted_compactions
 from guard_core.errors import DamagedRecording, GuardError, place_words
@@ -90,7 +91,7 @@ def _text(recording: Recording) -> str:
         compactions = counted_compactions(session).total
         sizes = (len(session.events), "event"), (len(session.calls), "call"), (compactions, "compaction")
         calls = ", ".join(counted(*size) for size in sizes)
-        lines.append(f"session {plain(name)[:60]} ({plain(session.agent)[:40]}): {calls}")
+        lines.append(f"session {plain(name)[:60]} ({plain(agent_name(session.agent, session.format))[:40]}): {calls}")
         window = judge_session(session)
         lines.append(f"  window {window.value:,} tokens ({plain(window.words)})")
     if len(recording.sessions) > _SHOWN:

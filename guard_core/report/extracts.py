@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from guard_core.agent_names import agent_name
 from guard_core.errors import SettingError
 from guard_core.estimation.forecast import Forecast
 from guard_core.findings import Facts
@@ -46,7 +47,8 @@ def extract(
         source = sources_of(facts, Prices.of(session, facts.ledger), options)[-1]
         about, sentences, tables = _decision(source, part.number, report)
     window = report.window
-    made_by = ", ".join(filter(None, (report.session.agent, report.session.model)))
+    agent = agent_name(report.session.agent, report.session.format)
+    made_by = ", ".join(filter(None, (agent, report.session.model)))
     note = f": {window.note}" if window.note else ""
     return sealed(
         TableReport(

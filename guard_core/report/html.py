@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from guard_core.agent_names import agent_name
 from guard_core.plural import counted
 from guard_core.report.document import Report, ReportCompaction, Side
 from guard_core.report.markup import Content, Markup, joined, tag
@@ -67,7 +68,8 @@ def whole_page(title: str, body: Iterable[Content]) -> str:
 
 def _body(report: Report) -> Iterator[Content]:
     session, main = report.session, main_side(report)
-    made_by = " · ".join(filter(None, (session.agent, session.model, counted(session.calls, "call"))))
+    agent = agent_name(session.agent, session.format)
+    made_by = " · ".join(filter(None, (agent, session.model, counted(session.calls, "call"))))
     yield tag("h1", title_of(report))
     yield tag("p", f"Compaction report · {made_by}", class_="muted")
     yield tag("p", main.verdict.sentence, class_=f"verdict {main.verdict.severity}")

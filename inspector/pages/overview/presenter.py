@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from guard_core.agent_names import agent_name
 from guard_core.decimation import DENSE
 from guard_core.estimation.cached_prefix import smallest_cached_prefix
 from guard_core.estimation.forecast import Forecast
@@ -365,7 +366,7 @@ def facts(known: Facts, window: Sourced, format_name: str, row: SessionCounts, r
         model = ", ".join(f"{name} ({counted(count, 'call')})" for name, count in models.most_common(MODELS_NAMED))
     rows = [
         {"name": "format", "value": format_name},
-        {"name": "agent", "value": session.agent},
+        {"name": "agent", "value": agent_name(session.agent, session.format)},
         {"name": "model", "value": model},
         {
             "name": "context window",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from django.urls import reverse
 
+from guard_core.agent_names import agent_name
 from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.findings.arising import Alert
 from guard_core.findings.claims import ERROR
@@ -69,7 +70,7 @@ def row(one: GrowingSession, now: datetime) -> RunningAgent:
     return RunningAgent(
         title=in_order(session.title),
         url=session.get_absolute_url(),
-        agent=session.agent,
+        agent=agent_name(session.agent, session.format),
         model=session.model or DASH,
         fill=fill,
         percent=DASH if fill < 0 else percent(count, window),

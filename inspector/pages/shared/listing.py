@@ -11,6 +11,7 @@ from django.db.models import Case, Count, ExpressionWrapper, F, FloatField, Q, Q
 from django.db.models.functions import Cast, Coalesce, NullIf
 from django.http import QueryDict
 
+from guard_core.agent_names import agent_name
 from inspector.models import Project, Session
 from inspector.pages.shared import parameters
 from inspector.pages.shared.numbers import counted
@@ -191,7 +192,7 @@ def totals(sessions: QuerySet[Session]) -> dict[str, int]:
 def about(row: Session) -> str:
     """What distinguishes sessions with the same title, such as several runs of one task."""
     when = f"{'' if row.started_at else 'added '}{row.started_at or row.created:%d %b %Y %H:%M} UTC"
-    words = (row.agent, row.model, counted(row.calls, "call"), when)
+    words = (agent_name(row.agent, row.format), row.model, counted(row.calls, "call"), when)
     return ", ".join(filter(None, words))
 
 

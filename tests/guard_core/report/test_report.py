@@ -26,7 +26,9 @@ from guard_core.report import (
     verify_document,
 )
 from guard_core.report.document import Remark, digest_of
+from guard_core.report.extracts import extract
 from guard_core.report.levels import at_level
+from guard_core.report.tables import ReportPart
 from guard_core.report.words import compaction_row, figures
 from tests.builders import bundled, model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import in_characters
@@ -99,6 +101,25 @@ def test_it_holds_the_verdict_findings_and_compactions_of_the_session(recording,
     assert side.facts.instructions == side.facts.held + side.facts.lost + side.facts.unknown
     assert (replayed.name, replayed.policy, len(replayed.digest)) == ("replayed", "codex", 64)
     assert max(side.series.tokens) == side.outcome.peak
+
+
+@pytest.mark.parametrize(
+    ("agent", "format_", "named"),
+    [
+        ("plan", "opencode", "OpenCode (plan)"),
+        ("OpenCode", "opencode", "OpenCode"),
+        ("Kilo Code", "opencode", "Kilo Code"),
+        ("", "opencode", ""),
+        ("plan", "native", "plan"),
+    ],
+)
+def test_its_head_names_the_program_and_not_its_mode_alone(recording, agent, format_, named):
+    written = msgspec.structs.replace(recording, agent=agent, format=format_)
+    report = build(written, ReportOptions())
+    assert report.session.agent == agent
+    assert page(report).partition("Compaction report · ")[2].startswith(f"{named} · " if named else recording.model)
+    sheets = extract(written, ReportOptions(), ReportPart("decision", 1))
+    assert f" · {named}" in sheets.about
 
 
 def test_a_session_that_was_only_simulated_is_reported_by_its_replay():

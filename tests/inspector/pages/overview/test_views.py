@@ -14,6 +14,7 @@ from guard_core.recordings.formats import native
 from guard_core.sessions import UNRECORDED_COMPACTIONS, Evidence, ModelCall, RecordedCompaction
 from guard_core.views import Inserted, Span
 from inspector.models import Session
+from inspector.pages.shared.listing import about
 from tests.builders import model, session, tool_result, transcript, user
 from tests.guard_core.checker.cases import clearing, in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
@@ -32,11 +33,20 @@ def test_it_opens_with_a_verdict_and_four_figures(client, gap):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("agent", "badge"), [("Kilo Code", "Kilo Code"), ("OpenCode", "OpenCode"), ("mine", "OpenCode")]
+    ("agent", "badge", "named"),
+    [
+        ("Kilo Code", "Kilo Code", "Kilo Code"),
+        ("OpenCode", "OpenCode", "OpenCode"),
+        ("mine", "OpenCode", "OpenCode (mine)"),
+    ],
 )
-def test_its_badge_names_who_wrote_the_recording_where_several_agents_write_its_format(agent, badge, client):
+def test_its_badge_names_who_wrote_the_recording_where_several_agents_write_its_format(agent, badge, named, client):
     written = msgspec.structs.replace(session(user("a"), model("b")), format="opencode", agent=agent)
-    assert page(client, stored(written)).context["session"]["badges"][0]["text"] == badge
+    row = stored(written)
+    shown = page(client, row).context
+    assert shown["session"]["badges"][0]["text"] == badge
+    assert next(fact["value"] for fact in shown["facts"] if fact["name"] == "agent") == named
+    assert about(row).startswith(f"{named}, ")
 
 
 @pytest.mark.django_db
