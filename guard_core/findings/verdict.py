@@ -261,7 +261,8 @@ def _counted_over(case: Case, finding: Finding) -> str:
 def _request(case: Case, finding: Finding) -> str:
     numbers = finding.numbers
     if "quote" not in numbers:
-        return f"{_head(case)}after {at_step(finding.step)} the request is no longer sent verbatim for the rest of the turn."
+        head = f"{_head(case)}after {at_step(finding.step)}"
+        return f"{head} the request is no longer sent verbatim for the rest of the turn."
     when = f"{'by' if numbers['at_latest'] else 'at'} {at_step(finding.step)}"
     it = "it" if numbers["is_whole"] else "its first words"
     left = f"left the context {when}; nothing has quoted {it} verbatim since"

@@ -127,7 +127,8 @@ class Compressions:
 
     def _apply(self, tool: JSON) -> bool:
         state = fields.mapping(tool, "state")
-        said = int(_DONE.match(fields.text(state, "output"))[1])  # type: ignore[index]
+        done = _DONE.match(fields.text(state, "output"))
+        said = int(done[1]) if done is not None else 0
         ranges = list(_ranges(fields.mapping(state, "input")))
         first_number = self._last_number + 1
         self._last_number += len(ranges)
