@@ -48,7 +48,8 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "opencode": "prompts among what its compactions kept",
     },
     23: {
-        **dict.fromkeys(("opencode", "pi", "crush"), "name of GitHub Copilot where it served a model"),
+        **dict.fromkeys(("pi", "crush"), "name of GitHub Copilot where it served a model"),
+        "opencode": "name of GitHub Copilot where it served a model, and no compactions of the plugin DCP",
         "claude-code": "calls of sub-agents of its own behind the end of another session",
         "langchain": "answers and counts of requests that LangSmith's wrappers recorded",
         "trace-export": "texts, results and counts as several frameworks put them into spans",
