@@ -11,14 +11,7 @@ from guard_core.policies.settings import CHOICE, COUNT, SWITCH, TEXT, Setting
 _EDIT = "langchain 1.4.7, ClearToolUsesEdit"
 _SUMMARIZATION = "langchain 1.4.7, SummarizationMiddleware"
 _TRIM = "langchain-core 1.7.2, trim_messages"
-ROLES = {
-    **dict.fromkeys(("human", "user"), "human"),
-    **dict.fromkeys(("ai", "assistant"), "ai"),
-    "tool": "tool",
-    "system": "system",
-}
-
-
+_KINDS = "human, ai, tool, system; no message is of any other kind, user and assistant included"
 ANTHROPIC = "anthropic-chat"
 PLACEHOLDER = "[cleared]"  # DEFAULT_TOOL_PLACEHOLDER
 
@@ -48,8 +41,6 @@ class LangChainTrimSettings(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.strategy == "first" and (self.start_on or self.include_system):
             raise SettingError("start_on and include_system go with the strategy last only")
-        for name in ("start_on", "end_on"):
-            roles_named(getattr(self, name), name)
 
 
 class LangChainSummarizationSettings(msgspec.Struct, frozen=True):
@@ -65,13 +56,9 @@ class LangChainSummarizationSettings(msgspec.Struct, frozen=True):
         size_of(self.keep, "keep")
 
 
-def roles_named(text: str, what: str) -> frozenset[str]:
-    """The kinds of messages that a setting names. Raises SettingError."""
-    names = [name.strip().lower() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in ROLES:
-            raise SettingError(f"{what} names {', '.join(ROLES)}, not {name[:40]!r}")
-    return frozenset(ROLES[name] for name in names)
+def kinds_named(text: str) -> frozenset[str]:
+    """The kinds of messages that a setting names; a name that the library does not know is of no message."""
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
 
 
 CLEAR_SETTINGS = (
@@ -142,8 +129,10 @@ TRIM_SETTINGS = (
         choices=("last", "first"),
         main=True,
     ),
-    Setting("start_on", "Begins with", TEXT, "", "kinds of messages that the kept ones may begin with", _TRIM),
-    Setting("end_on", "Ends with", TEXT, "", "kinds of messages that the kept ones may end with", _TRIM),
+    Setting(
+        "start_on", "Begins with", TEXT, "", f"kinds of messages that the kept ones may begin with: {_KINDS}", _TRIM
+    ),
+    Setting("end_on", "Ends with", TEXT, "", f"kinds of messages that the kept ones may end with: {_KINDS}", _TRIM),
     Setting("include_system", "Keep system message", SWITCH, False, "a leading system message stays", _TRIM),
     Setting(
         "allow_partial",

@@ -12,7 +12,7 @@ from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.langchain.counting import APPROXIMATE
 from guard_core.policies.langchain.partial import part_of
-from guard_core.policies.langchain.settings import LangChainTrimSettings, roles_named
+from guard_core.policies.langchain.settings import LangChainTrimSettings, kinds_named
 from guard_core.policies.pieces.compared import MESSAGES, TOKENS
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import ListOutcome, ListRequest, Sizes
@@ -49,11 +49,11 @@ class LangChainTrimMessages(EditingPolicy):
 
     @cached_property
     def _start_on(self) -> frozenset[str]:
-        return roles_named(self.settings.start_on, "start_on")
+        return kinds_named(self.settings.start_on)
 
     @cached_property
     def _end_on(self) -> frozenset[str]:
-        return roles_named(self.settings.end_on, "end_on")
+        return kinds_named(self.settings.end_on)
 
     def acts(self, sizes: Sizes, counted: Ints, limit: int) -> NDArray[np.bool_]:
         ledger, at = sizes.ledger, sizes.at
@@ -71,7 +71,7 @@ class LangChainTrimMessages(EditingPolicy):
 
     def _is(self, ledger: Ledger, names: frozenset[str]) -> NDArray[np.bool_]:
         """Which events are messages of some kinds."""
-        return np.isin(roles_of(ledger), [NAMES.index(name) for name in names])
+        return np.isin(roles_of(ledger), [role for role, name in enumerate(NAMES) if name in names])
 
     def _has_system(self, ledger: Ledger) -> bool:
         """Is there a leading system message that stays."""

@@ -165,8 +165,15 @@ def test_pictures_may_stay_without_their_text():
 def test_settings_that_the_library_refuses_are_refused():
     with pytest.raises(SettingError, match="strategy last only"):
         get_policy("langchain-trim-messages", strategy="first", start_on="human")
-    with pytest.raises(SettingError, match="not 'robot'"):
-        get_policy("langchain-trim-messages", end_on="robot")
+
+
+@pytest.mark.parametrize("setting", ["start_on", "end_on"])
+@pytest.mark.parametrize(
+    ("name", "left"), [("human", 2), ("user", 0), ("assistant", 0), ("Human", 0), ("user, human", 2)]
+)
+def test_a_kind_that_the_library_does_not_know_is_of_no_message(setting, name, left):
+    messages, _ = last_request([user("Go")] * 2, "langchain-trim-messages", **{setting: name})
+    assert len(messages) == left
 
 
 def summarised(events, calls, window=10_000, usage=None, summary=600, **settings):
