@@ -309,7 +309,8 @@ def deepagents_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in parameters.items() if name != "factory"}
     known = "window" in parameters
     if parameters.get("factory"):
-        return {**given, "profile": FACTORY if known else UNKNOWN}
+        trim = trimmed_to(given.get("trim_tokens_to_summarize"))
+        return {**given, "trim_tokens_to_summarize": trim, "profile": FACTORY if known else UNKNOWN}
     trim = trimmed_to(given.get("trim_tokens_to_summarize", TRIMMED))
     cutting = given.pop("truncate_args_settings", None) or {}
     if not isinstance(cutting, Mapping):

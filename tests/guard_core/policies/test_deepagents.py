@@ -11,6 +11,7 @@ from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.deepagents import deepagents_settings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session, ToolDefinition
@@ -261,3 +262,10 @@ def test_the_note_behind_a_cut_argument_can_be_another(texts):
     each = len("...(argument truncated)") // 4 - len("+ cut") // 4
     assert saved[10] == 0
     assert all(abs(tokens - count * each) <= count for count, tokens in enumerate(saved[10:].tolist()))
+
+
+@pytest.mark.parametrize(("given", "ours"), [(0, 1), (None, 0), (500, 500)])
+def test_a_summariser_that_may_be_given_no_tokens_is_given_none_whoever_makes_the_middleware(given, ours):
+    for made_by in ({"factory": True, "window": 2_000}, {"factory": True}, {}):
+        settings = deepagents_settings({**made_by, "trim_tokens_to_summarize": given})
+        assert settings["trim_tokens_to_summarize"] == ours
