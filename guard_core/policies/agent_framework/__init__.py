@@ -2,9 +2,11 @@
 
 Source of the rules: agent-framework-core 1.23.0 (Python), `_compaction.py`, and scripted runs of it. What a strategy
 leaves out stays out. A group of messages (a call with its results is one) stays or goes whole, and tokens are those of
-the library's own estimate, a quarter of the characters of each message as JSON. Not here: a tokenizer of one's own, ids
-that a provider gives, errors of tools, the number by which summaries move the ids of later messages, and that a result
-which comes after other messages brings the rest of its group back if that was left out.
+the library's own estimate, a quarter of the characters of each message as JSON. A result that comes after other
+messages brings the rest of its group back if that was left out. Not here: a tokenizer of one's own, ids that a provider
+gives, errors of tools, the number by which summaries move the ids of later messages; and of such results, that a second
+note in place of a group brings the first one back, and that a group is taken apart when a result of a later call comes
+late, too.
 """
 
 from guard_core.policies.agent_framework import policies as own

@@ -6,7 +6,8 @@ Groups stay or go whole. Reasoning around a call belongs to its group, as do res
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
@@ -125,22 +126,29 @@ INSERTED = MessageCosts(
 )
 
 
-def tokens_in(ledger: Ledger, inserted: tuple[int, ...]) -> int:
+class Insertion(NamedTuple):
+    """An inserted message: its tokens, and the event of the log that it was inserted before."""
+
+    tokens: int
+    before: int
+
+
+def tokens_in(ledger: Ledger, inserted: tuple[Insertion, ...]) -> int:
     """The tokens of inserted messages together; of many only what differs from the list before is added up."""
-    return sums_of(ledger, "agent-framework inserted tokens", _itself).total(cast(View, inserted))
+    return sums_of(ledger, "agent-framework inserted tokens", _tokens_of).total(cast(View, inserted))
 
 
-def _itself(tokens: Any) -> int:
-    return int(tokens)
+def _tokens_of(insertion: Any) -> int:
+    return int(insertion.tokens)
 
 
 class Included(NamedTuple):
-    """The messages that the library sends: a view, the tokens of each message inserted in it, in order (many of them
-    share their beginning as views do), and `added`, how many messages were ever inserted into the library's list, which
-    keeps those that it does not send."""
+    """The messages that the library sends: a view, each message `inserted` in it, in order (many of them share their
+    beginning as views do), and `added`, how many messages were ever inserted into the library's list, which keeps those
+    that it does not send."""
 
     view: View
-    inserted: tuple[int, ...]
+    inserted: tuple[Insertion, ...]
     added: int
 
     def parted(self, ledger: Ledger) -> tuple[Included, Included]:
@@ -229,24 +237,29 @@ class GroupedList(NamedTuple):
         """Is each group of the list a run of neighbours."""
         return isinstance(self.group, range)
 
+    def begin_of(self, group: int) -> int:
+        """The event that a group begins with, or that it was inserted before."""
+        row = self.begins[group]
+        return self.first[row] if self.first[row] >= 0 else self.included.inserted[self.stop[row]].before
+
     def only(self, chosen: Collection[int]) -> Included:
         """The list with some groups left."""
         return self.without(set(range(len(self.kinds))).difference(chosen))
 
-    def without(self, removed: Set[int], new: Mapping[int, tuple[Synthetic, int]] | None = None) -> Included:
-        """The list without some groups, and with `new` messages, with their tokens, before where a group begins."""
+    def without(self, removed: Set[int], new: Mapping[int, tuple[Synthetic, Insertion]] | None = None) -> Included:
+        """The list without some groups, and with `new` messages before where a group begins."""
         messages = {self.begins[group]: item for group, item in new.items()} if new else {}
         view: list[Segment] = []
-        inserted: list[int] = []
+        inserted: list[Insertion] = []
         start = stop = -1  # of the span that is not in the view yet: neighbours are joined
         for row, end in self._blocks(removed, messages):
             if row in messages:
                 if start >= 0:
                     view.append(Span(start, stop))
                     start = stop = -1
-                message, tokens = messages[row]
+                message, insertion = messages[row]
                 view.append(message)
-                inserted.append(tokens)
+                inserted.append(insertion)
             if self.group[row] in removed:
                 continue
             first, last = self.first[row], self.stop[end - 1]
@@ -280,7 +293,7 @@ def groups_of(ledger: Ledger, costs: MessageCosts, included: Included) -> Groupe
     """The groups of a list, with the tokens of each."""
     starts, run_kinds, run_groups, run_sizes = _run_lists(ledger)
     prefix = costs.prefix(ledger)
-    run_tokens, own_tokens = _run_tokens(ledger, costs), tuple(included.inserted)
+    run_tokens, insertions = _run_tokens(ledger, costs), tuple(included.inserted)
     messages: list[Synthetic] = []
     first: list[int] = []
     stop: list[int] = []
@@ -299,7 +312,7 @@ def groups_of(ledger: Ledger, costs: MessageCosts, included: Included) -> Groupe
             stop.append(place)
             names.append(-1 - place)
             kinds.append(ANSWER)
-            tokens.append(own_tokens[place])
+            tokens.append(insertions[place].tokens)
             sizes.append(1)
             continue
         low, high = bisect_right(starts, segment.start) - 1, bisect_left(starts, segment.stop)
@@ -329,6 +342,57 @@ def groups_of(ledger: Ledger, costs: MessageCosts, included: Included) -> Groupe
     return GroupedList(
         included, messages, first, stop, group, [kinds[row] for row in begins], own, lengths, begins, edges
     )
+
+
+class ReturningGroup(NamedTuple):
+    """What a result brings back that comes after other messages: event `at` of the log, and the events of its group
+    that the list lacks."""
+
+    at: int
+    events: list[int]
+
+
+def next_returning(ledger: Ledger, head: View, kept_from: int) -> ReturningGroup | None:
+    """The first group of a list (`head`, then the log from `kept_from` on) that comes back with a late result."""
+    first: ReturningGroup | None = None
+    for events in _parted_groups(ledger):
+        place = bisect_left(events, kept_from)
+        if not 0 < place < len(events) or (first is not None and first.at <= events[place]):
+            continue
+        absent = [event for event in events[:place] if not _holds(head, event)]
+        if absent:
+            first = ReturningGroup(events[place], absent)
+    return first
+
+
+def _holds(view: View, event: int) -> bool:
+    return any(isinstance(segment, Span) and segment.start <= event < segment.stop for segment in view)
+
+
+def with_events(view: View, inserted: Iterable[Insertion], events: Iterable[int]) -> View:
+    """A view with some more events of the log, each in its place."""
+    places, new = iter(inserted), deque(sorted(events))
+    segments: list[Segment] = []
+    for segment in view:
+        begin = segment.start if isinstance(segment, Span) else next(places).before
+        while new and new[0] < begin:
+            event = new.popleft()
+            segments.append(Span(event, event + 1))
+        segments.append(segment)
+    return (*segments, *(Span(event, event + 1) for event in new))
+
+
+def _parted_groups(ledger: Ledger) -> list[list[int]]:
+    """The events of each group of a log that is not a run of neighbours."""
+    key = "agent-framework parted groups"
+    if key not in ledger.derived:
+        runs, parted = runs_of(ledger), dict[int, list[int]]()
+        numbers, counts = np.unique(runs.group, return_counts=True)
+        for row in np.flatnonzero(np.isin(runs.group, numbers[counts > 1])).tolist():
+            parted.setdefault(runs.group.item(row), []).extend(range(runs.starts.item(row), runs.starts.item(row + 1)))
+        ledger.derived[key] = list(parted.values())
+    groups: list[list[int]] = ledger.derived[key]
+    return groups
 
 
 def run_starts(ledger: Ledger) -> list[int]:

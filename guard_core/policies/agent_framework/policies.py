@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 
+from guard_core.estimation.usage import normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.agent_framework import settings as own
 from guard_core.policies.agent_framework.counting import message_costs
@@ -19,9 +20,12 @@ from guard_core.policies.agent_framework.groups import (
     SYSTEM_MESSAGES,
     TOOL_GROUPS,
     Included,
+    Insertion,
     is_plain,
+    next_returning,
     run_starts,
     tokens_in,
+    with_events,
 )
 from guard_core.policies.agent_framework.runs import GroupRule, walked
 from guard_core.policies.agent_framework.strategies import (
@@ -43,15 +47,14 @@ from guard_core.policies.pieces.compared import GROUPS, MESSAGES, TOKENS
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy, Walked
-from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column, Head
+from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column, Head, head_of
 from guard_core.views import Span, Synthetic
 
 
 class ListState(ListMemory, frozen=True, omit_defaults=True):
-    """`inserted` are the tokens of the messages inserted in the list, in order; `added` is how many messages were ever
-    inserted."""
+    """`inserted` are the messages inserted in the list, in order; `added` is how many messages were ever inserted."""
 
-    inserted: tuple[int, ...] = ()
+    inserted: tuple[Insertion, ...] = ()
     added: int = 0
 
 
@@ -84,6 +87,20 @@ class AgentFrameworkPolicy(StagedPolicy):
         prefix, head = costs.prefix(sizes.ledger), sizes.head
         before = costs.view(sizes.ledger, head.view) + tokens_in(sizes.ledger, sizes.state.inserted)
         return np.asarray(before + prefix[sizes.at] - prefix[head.kept_from])
+
+    def next_returning(self, ledger: Ledger, state: Any) -> int:
+        group = next_returning(ledger, state.head, state.kept_from)
+        return ledger.event_count if group is None else group.at
+
+    def with_returned(self, ledger: Ledger, state: Any, at: int) -> Any:
+        """A result that comes after other messages brings the rest of its group back if that was left out."""
+        group = next_returning(ledger, state.head, state.kept_from)
+        while group is not None and group.at < at:
+            view = with_events(state.head, state.inserted, group.events)
+            head = head_of(normal((*view, Span(state.kept_from, at))), at)
+            state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
+            group = next_returning(ledger, state.head, state.kept_from)
+        return state
 
     def costs(self) -> MessageCosts:
         return message_costs(self.settings.id_prefix)
@@ -259,8 +276,11 @@ class AgentFrameworkSummarization(AgentFrameworkPolicy):
         message = summary_message(summary)
         if not message.bytes:
             return None
-        tokens = summary_tokens(message, at + state.added)
-        state = msgspec.structs.replace(state, summary_bytes=message.bytes, inserted=(tokens,), added=state.added + 1)
+        begin = state.inserted[0].before if head.view else kept_from
+        insertion = Insertion(summary_tokens(message, at + state.added), begin)
+        state = msgspec.structs.replace(
+            state, summary_bytes=message.bytes, inserted=(insertion,), added=state.added + 1
+        )
         return Act(Head((message,), cut), state, (asked_for._replace(summary_bytes=message.bytes),))
 
 

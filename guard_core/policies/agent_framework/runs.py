@@ -14,7 +14,7 @@ import numpy as np
 from guard_core.estimation.usage import CountedRun, GrowingRequests, growing_counts
 from guard_core.ledger import Ints
 from guard_core.policies.agent_framework.counting import inserted_tokens, message_costs
-from guard_core.policies.agent_framework.groups import IN_TOOL_GROUP, TOOL_GROUP, runs_of, tokens_in
+from guard_core.policies.agent_framework.groups import IN_TOOL_GROUP, TOOL_GROUP, Insertion, runs_of, tokens_in
 from guard_core.policies.agent_framework.strategies import tool_results_message
 from guard_core.policies.pieces.lists import ListPolicy
 from guard_core.policies.pieces.stages import ScanRequest, Stages, Walked
@@ -38,14 +38,14 @@ class GroupRule(NamedTuple):
 class OpenEnds(NamedTuple):
     """The open end of a list, with the tool groups that begin at `starts` (events). After the first 0, 1, ... of them
     went, `filled` of the `segments` come before the log, which is sent from `kept` on. `less` counts the messages that
-    the list then has fewer, `tokens` the library's tokens, `estimates` those of the heuristic; `inserted` are the
-    library's tokens of each message that took the place of a group."""
+    the list then has fewer, `tokens` the library's tokens, `estimates` those of the heuristic; `inserted` are
+    the messages that took the place of a group."""
 
     starts: Ints
     segments: list[Segment]
     filled: list[int]
     kept: list[int]
-    inserted: list[int]
+    inserted: list[Insertion]
     less: Ints
     tokens: list[int]
     estimates: Ints
@@ -92,7 +92,7 @@ def _ends(policy: ListPolicy, rule: GroupRule, asked: ScanRequest, at: int) -> O
     starts, stops = runs.starts[rows], runs.starts[rows + 1]
     most = max(len(rows) - rule.keep, 0)
     segments: list[Segment] = []
-    filled, kept, inserted = [0], [begin], []
+    filled, kept, inserted = [0], [begin], list[Insertion]()
     for first, end in zip(starts[:most].tolist(), stops[:most].tolist(), strict=True):
         if kept[-1] < first:
             segments.append(Span(kept[-1], first))
@@ -100,13 +100,18 @@ def _ends(policy: ListPolicy, rule: GroupRule, asked: ScanRequest, at: int) -> O
             message, quoted = tool_results_message(ledger, run.session, list(range(first, end)))
             id_chars = len("tool_summary_group_") + len(policy.settings.id_prefix) + len(str(first))
             segments.append(message)
-            inserted.append(inserted_tokens(message, id_chars, quoted))
+            inserted.append(Insertion(inserted_tokens(message, id_chars, quoted), first))
         filled.append(len(segments))
         kept.append(end)
     costs = policy.estimator(ledger)
     messages = [segment for segment in segments if not isinstance(segment, Span)]
     estimates = _saved(costs.prefix, starts[:most], stops[:most], [costs.segment(message) for message in messages])
-    own = _saved(message_costs(policy.settings.id_prefix).prefix(ledger), starts[:most], stops[:most], inserted)
+    own = _saved(
+        message_costs(policy.settings.id_prefix).prefix(ledger),
+        starts[:most],
+        stops[:most],
+        [new.tokens for new in inserted],
+    )
     less = _saved(np.arange(ledger.event_count + 1), starts[:most], stops[:most], [1] * len(messages))
     return OpenEnds(starts, segments, filled, kept, inserted, less, own.tolist(), estimates)
 

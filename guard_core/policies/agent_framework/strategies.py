@@ -34,6 +34,7 @@ from guard_core.policies.agent_framework.groups import (
     USER_GROUP,
     GroupedList,
     Included,
+    Insertion,
     groups_of,
     is_each_a_run,
     tokens_in,
@@ -210,7 +211,7 @@ def collapsed_tool_groups(work: ListInWork, keep: int) -> ListInWork:
         events = [event for events in groups.members(group) for event in events]
         message, quoted = tool_results_message(work.ledger, session, events)
         id_chars = len("tool_summary_group_") + len(work.id_prefix) + len(str(events[0]))
-        new[group] = message, inserted_tokens(message, id_chars, quoted)
+        new[group] = message, Insertion(inserted_tokens(message, id_chars, quoted), events[0])
     return work.became(groups.without(new.keys(), new).behind(before))
 
 
@@ -300,7 +301,8 @@ def summarised(work: ListInWork, rule: GroupSummaries) -> ListInWork:
     if not message.bytes:
         return work.failed_call(given, state, empty=True)
     tokens = summary_tokens(message, work.request.check.at + work.included.added)
-    after = begin.whole(groups.without(set(chosen), {chosen[0]: (message, tokens)}))
+    new = {chosen[0]: (message, Insertion(tokens, groups.begin_of(chosen[0])))}
+    after = begin.whole(groups.without(set(chosen), new))
     state = msgspec.structs.replace(state, summary_bytes=message.bytes)
     return replace(work, state=state).became(after, given, message.bytes)
 

@@ -266,6 +266,14 @@ class ListPolicy(ABC):
     def compact(self, request: ListRequest, state: Any) -> ListOutcome | None:
         """What it makes of its list when its count is over its limit; None: on a closer look it does not act."""
 
+    def next_returning(self, ledger: Ledger, state: Any) -> int:
+        """The first event behind its list that brings back what it had left out; the log's length where none does."""
+        return ledger.event_count
+
+    def with_returned(self, ledger: Ledger, state: Any, at: int) -> Any:
+        """What it remembers over `at` events, with all in its list that such events bring back."""
+        return state
+
     def left_out(self, ledger: Ledger) -> NDArray[np.bool_] | None:
         """Which events of the log are never sent, though its list has them; None: none."""
         return None
@@ -362,6 +370,9 @@ class ListPolicy(ABC):
             spans = without((Span(head.kept_from, last + 1),), left_out)
             head = Head(normal((*head.view, *spans)), last + 1, head.form)
             state = msgspec.structs.replace(state, head=head.view, kept_from=head.kept_from)
+        if self.next_returning(ledger, state) < check.at:
+            state = self.with_returned(ledger, state, check.at)
+            head = self._list(state)
         sizes, view = self._sizes_of(check, head, state, costs), head.at(ledger, check.at)
         after_turn = check.point is Point.END_OF_TURN
         if after_turn and not self.acts_after_turn(sizes):
@@ -453,7 +464,7 @@ class ListPolicy(ABC):
         over = over & ~fails
         if Point.END_OF_TURN in self.points:
             over = over | self._acts_between(sizes)
-        over = over | (at > self._next_left_out(ledger, head.kept_from))
+        over = over | (at > self._next_left_out(ledger, head.kept_from)) | (at > self.next_returning(ledger, state))
         if Point.ON_OVERFLOW in self.points:
             over = over | (counts.counted.tokens > run.largest_answered)
         size = int(np.argmax(over)) if over.any() else stop - start

@@ -83,7 +83,7 @@ def collapsed(log, with_texts):
     ledger, policy = Ledger.of(log), get_policy("agent-framework-tool-result", keep_last_tool_call_groups=0)
     usage, given = usage_for(ledger, None), log if with_texts else None
     trace = replay(ledger, policy, window=1_000, usage=usage, summarizer=FixedSummaries(9), session=given)
-    return trace.compactions[0].after[0], trace.state.inserted
+    return trace.compactions[0].after[0], [new.tokens for new in trace.state.inserted]
 
 
 @pytest.mark.parametrize("result", ["result", 'é "x"\n' * 3, "", "\u4e00" * 5_000])
@@ -267,3 +267,32 @@ def test_shares_and_windows_that_the_library_refuses_are_refused(settings):
     """Run with agent-framework-core 1.23.0, which raises a ValueError."""
     with pytest.raises(SettingError):
         get_policy("agent-framework-context-window", **settings)
+
+
+LATE = (user("go"), *work(0)[:1], model("wait"), user("so?"), *work(1), model("one"), work(0)[1], model("done"))
+NO_RESULTS = Synthetic("tool results", 26, None, Role.MODEL, quotes_results=True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "sent"),
+    [
+        ("truncation", {"tokens": False, "max_n": 5, "compact_to": 2}, (Span(1, 2), Span(4, 8))),
+        ("truncation", {"tokens": False, "max_n": 4, "compact_to": 3}, (Span(4, 7),)),
+        ("tool-result", {"keep_last_tool_call_groups": 1}, (Span(0, 1), NO_RESULTS, FIRST, Span(2, 7))),
+    ],
+)
+def test_a_late_result_brings_the_rest_of_its_group_back(policy, settings, sent):
+    """The call is left out, or a note in its place, before its result comes."""
+    log = session(*LATE, calls=(ModelCall(at=6), ModelCall(at=8)))
+    trace = run(get_policy(f"agent-framework-{policy}", **settings), log, window=1_000)
+    assert Span(1, 2) not in trace.view(0, 6)
+    assert trace.view(1, 8) == sent
+
+
+def test_the_tokens_of_a_group_that_a_late_result_brings_back_count():
+    log = session(*LATE, calls=(ModelCall(at=6), ModelCall(at=8)))
+    policy = get_policy("agent-framework-truncation", tokens=False, max_n=5, compact_to=2)
+    columns, costs = run(policy, log, window=1_000).columns, message_costs("msg_")
+    ledger = Ledger.of(log)
+    assert columns["messages_compared"].tolist() == [6, 5]
+    assert columns["list_tokens"][1] == costs.view(ledger, (Span(1, 2), Span(4, 8)))
