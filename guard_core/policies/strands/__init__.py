@@ -21,7 +21,7 @@ from guard_core.policies.strands.settings import (
     StrandsSummarizingSettings,
 )
 from guard_core.policies.strands.sliding_window import StrandsSlidingWindow
-from guard_core.policies.strands.summarizing import StrandsSummarizing
+from guard_core.policies.strands.summarizing import LEAST_RATIO, MOST_RATIO, StrandsSummarizing
 
 # The runs offered tools whose definitions have so many tokens by the library's estimate; the provider refuses by
 # characters / 4; what is `acted` there says only that a view changed.
@@ -30,8 +30,13 @@ _SOURCE = "specification of policies, section 7; measured by running strands-age
 
 
 def strands_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of the library as our settings: `proactive_compression` is a switch, or has a threshold."""
+    """The parameters of the library as our settings: `proactive_compression` is a switch, or has a threshold; a share
+    outside the library's limits is the nearer one of them, and a number of messages below 0 is 0."""
     given = {name: value for name, value in parameters.items() if name != "proactive_compression"}
+    if "summary_ratio" in given:
+        given["summary_ratio"] = max(LEAST_RATIO, min(MOST_RATIO, given["summary_ratio"]))
+    for name in ("pin_first", "preserve_recent_messages"):
+        given |= {name: max(0, given[name] or 0)} if name in given else {}
     proactive = parameters.get("proactive_compression")
     if isinstance(proactive, Mapping):
         return {**given, "proactive": True, **proactive}

@@ -10,6 +10,7 @@ from guard_core.estimation.usage import PROVIDER, CountedRun, RatioUsage, Reques
 from guard_core.events import Event, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
+from guard_core.policies.strands import SUMMARIZING, strands_settings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall, Session
@@ -138,6 +139,22 @@ def test_a_refused_request_has_its_oldest_messages_summarised():
     assert trace.compactions
     assert all(record.point == "on an overflow" for record in trace.compactions)
     assert requests[-1][0].parts[0].text.startswith("[summary of 100 bytes")
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({"summary_ratio": 2}, {"summary_ratio": 0.8}),
+        ({"summary_ratio": -1}, {"summary_ratio": 0.1}),
+        ({"summary_ratio": 0.5}, {"summary_ratio": 0.5}),
+        ({"pin_first": -1, "preserve_recent_messages": -3}, {"pin_first": 0, "preserve_recent_messages": 0}),
+        ({"pin_first": None}, {"pin_first": 0}),
+    ],
+)
+def test_parameters_outside_the_limits_of_the_library_are_taken_as_it_takes_them(given, taken):
+    settings = strands_settings(given)
+    assert settings == {**taken, "proactive": False}
+    SUMMARIZING.make(**settings)
 
 
 def test_the_summariser_is_given_empty_answers_as_they_are():
