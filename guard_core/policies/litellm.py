@@ -41,6 +41,7 @@ from guard_core.view_columns import ViewColumns
 from guard_core.views import Segment, Span, Synthetic, View
 
 CHARS_PER_TOKEN = 4  # as in the scripted runs; the library uses the model's tokenizer
+MOST_RATIO = 100  # ours: the library takes any number, above 1 too
 TRIM_RATIO = 0.75  # of the model's window, where no limit is given
 ATTEMPTS = 10  # to shorten one message
 LEAST_ROOM = 3  # tokens: with no more left it stops
@@ -295,6 +296,7 @@ KIND = PolicyKind(
             TRIM_RATIO,
             "share of the window used if no limit is given",
             _SOURCE,
+            most=MOST_RATIO,
             main=True,
         ),
         Setting(

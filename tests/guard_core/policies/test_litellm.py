@@ -56,6 +56,10 @@ def test_a_system_message_over_the_limit_leaves_no_room_at_all():
     assert [segment.start for segment in trace.view(0, 3)] == [0]
 
 
+def test_a_share_above_the_whole_window_is_taken():
+    assert get_policy("litellm-trim-messages", trim_ratio=1.5).limit(1_000) == 1_500
+
+
 def test_a_limit_of_no_tokens_is_not_taken_for_none():
     with pytest.raises(SettingError, match="max_tokens of 0 is not modelled"):
         litellm_settings({"max_tokens": 0})
