@@ -30,7 +30,7 @@ from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListReques
 from guard_core.policies.pieces.messages import ListMessage, MessageCosts, messages_of, parted_at, results_of, view_of
 from guard_core.policies.pieces.shared_settings import summary_budget
 from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy, SummarizerInput
-from guard_core.policies.settings import COUNT, KnownProblem, PolicyKind, RecordedRuns, Setting
+from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.requests import synthetic_text
 from guard_core.summaries.base import Summary
 from guard_core.trace import SUMMARISER_FAILED, Column, Head, Pass
@@ -143,8 +143,9 @@ RESULT_COUNT = MessageCosts(
 
 
 class AgnoSettings(msgspec.Struct, frozen=True):
-    """Both limits are 0 where they are not given."""
+    """Both limits are 0 where they are not given; without `compress_tool_results` none counts."""
 
+    compress_tool_results: bool = True
     compress_tool_results_limit: int = 0
     compress_token_limit: int = 0
     summary_budget: int = 1_000
@@ -219,7 +220,7 @@ class CompressToolResults(StagedPolicy):
         """Where there is nothing to compress, it changes nothing."""
         results, most = _uncompressed(sizes), self.settings.results_limit
         many = self.over(counted, limit) | ((results >= most) & (most > 0))
-        return np.asarray(many & (results > 0))
+        return np.asarray(many & (results > 0) & self.settings.compress_tool_results)
 
     @property
     def acts_below(self) -> str:
@@ -232,7 +233,7 @@ class CompressToolResults(StagedPolicy):
         return ListOutcome(after, state, passes, held=SUMMARISER_FAILED if after == request.view else 0)
 
     def walks(self, ledger: Ledger, state: Any) -> bool:
-        return not self.settings.compress_token_limit
+        return self.settings.compress_tool_results and not self.settings.compress_token_limit
 
     def searched(self, window: int) -> tuple[MessageCosts, int]:
         return RESULT_COUNT, self.settings.results_limit - 1
@@ -355,6 +356,7 @@ KIND = PolicyKind(
             unit="tokens",
             main=True,
         ),
+        Setting("compress_tool_results", "Compress results", SWITCH, True, "off: nothing is compressed", _SOURCE),
         summary_budget("the library", label="Answer budget", tokens=1_000),
     ),
     judged_by=RecordedRuns("agno", "compress_tool_results", tokens_column=LIST_TOKENS.name, settings_of=agno_settings),

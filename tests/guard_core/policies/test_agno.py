@@ -62,6 +62,14 @@ def test_all_results_that_are_not_compressed_yet_are_at_a_limit(settings, first)
         assert len(trace.compactions[0].passes) == first
 
 
+@pytest.mark.parametrize("settings", [{}, {"compress_tool_results_limit": 1}, {"compress_token_limit": 1}])
+def test_switched_off_it_compresses_nothing(settings):
+    assert len(replayed(FixedSummaries(60), **settings).compactions) > 0
+    trace = replayed(FixedSummaries(60), compress_tool_results=False, **settings)
+    assert not trace.compactions
+    assert trace.view(4, 9) == replayed(FixedSummaries(60), compress_tool_results_limit=9).view(4, 9)
+
+
 def test_a_compressed_result_stays_and_is_not_asked_for_again():
     trace = replayed(FixedSummaries(50))
     assert [len(text) for text in results(trace, 4)] == [50, 50, 50, 600]
