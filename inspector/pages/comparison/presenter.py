@@ -36,13 +36,15 @@ class ComparisonCell(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyColumn:
-    """A column: its key in addresses, its head, what it means, the value that it is ordered by and its cell."""
+    """A column: its key in addresses, its head, what it means, the value that it is ordered by, its cell, and what a
+    download has, where that is not the value."""
 
     key: str
     head: str
     help: str
     value: Callable[[PolicyOutcome], Value]
     cell: Callable[[PolicyOutcome], ComparisonCell]
+    downloaded: Callable[[PolicyOutcome], Value] | None = None
 
 
 def _compactions(row: PolicyOutcome) -> ComparisonCell:
@@ -137,6 +139,7 @@ COLUMNS = (
         "the fullest request, as a share of its model's window",
         lambda row: row.peak / max(1, row.peak_window),
         _peak,
+        lambda row: row.peak,
     ),
     PolicyColumn(
         "cost", "Cost", "of all calls, the summariser's included, at list prices", lambda row: row.costs.total, _cost
@@ -386,7 +389,7 @@ def sheet(compared: PolicyComparison) -> list[list[Value]]:
 
 def _plain(column: PolicyColumn, row: PolicyOutcome) -> Value:
     """The value of a column in the sheet, where costs are in US dollars."""
-    value = column.value(row)
+    value = (column.downloaded or column.value)(row)
     return value / UNIT / 1_000_000 if column.key == "cost" and isinstance(value, int) else value
 
 
