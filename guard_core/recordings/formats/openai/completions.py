@@ -122,7 +122,7 @@ class ChatReader:
         self.source = source
         self.facts = FactCounter(self.name)
         self._known: dict[bytes, Event | None] = {}
-        self._returned: dict[int, Event] = {}  # by identity of the event: the results in its calls
+        self._returned: dict[int, Event] = {}  # by identity of the event: the results in its calls, behind it
         self._usages: dict[int, JSON] = {}  # by identity of the event: usage that a message carries itself
         self._messages: list[Event] = []
         self._requests: list[Request] = []
@@ -300,17 +300,16 @@ class ChatReader:
         it."""
         if not call_id or not self._returned:
             return
-        within = {id(event) for event in self._returned.values()}
         for at in range(len(self._messages) - 1, -1, -1):
             event = self._messages[at]
-            if event.role is Role.MODEL:
-                return
-            if id(event) in within:
-                parts = tuple(part for part in event.parts if getattr(part, "call_id", "") != call_id)
-                rest = replace(event, parts=parts)
-                self._returned[id(event)] = rest
-                self._messages[at : at + 1] = [rest] if parts else []
-                return
+            if event.role is not Role.MODEL:
+                continue
+            within, behind = self._returned.get(id(event)), at + 1
+            if within is not None and behind < len(self._messages) and self._messages[behind] is within:
+                parts = tuple(part for part in within.parts if getattr(part, "call_id", "") != call_id)
+                self._returned[id(event)] = rest = replace(within, parts=parts)
+                self._messages[behind : behind + 1] = [rest] if parts else []
+            return
 
     def _event(self, message: JSON, line: int | None) -> Event | None:
         key = blake2b(value_text(message).encode("utf-8", "replace"), digest_size=16).digest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 from typing import Any
 
@@ -451,6 +452,20 @@ def test_results_that_a_log_keeps_in_its_calls_follow_them(call):
     both = {**asked, "tool_calls": [call, {**call, "id": "c2"}]}
     [session] = read_as(FORMAT, [messages[0], both, apart, {**apart, "tool_call_id": "c2"}, messages[2]]).sessions
     assert len(session.events) == 5
+
+
+def test_a_log_with_every_result_twice_is_read_in_linear_time():
+    """One of 16,000 messages took nine seconds: at each result all earlier ones were looked at."""
+    profile, pairs = cProfile.Profile(), 600
+    messages = [{"role": "user", "content": "List"}]
+    for number in range(pairs):
+        call = {"id": f"c{number}", "name": "ls", "arguments": {}, "result": "a.txt"}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": "a.txt"})
+    recording = profile.runcall(read_as, FORMAT, lines(*messages))
+    assert len(recording.sessions[0].events) == len(messages)
+    looks = [entry for entry in profile.getstats() if entry.code == "<built-in method builtins.id>"]
+    assert sum(entry.callcount for entry in looks) < 10 * pairs
 
 
 @pytest.mark.parametrize("place", ["token_usage", "metadata.usage", "meta.usage", "response_metadata.token_usage"])
