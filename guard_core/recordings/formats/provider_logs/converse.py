@@ -2,7 +2,7 @@
 
 `inputTokens` is without what the cache gave and took, which is counted beside it and in `totalTokens`. Strands Agents
 writes counts of every provider in these words, into the `metadata` of an answer: where its total is the sum of input
-and output alone, as of OpenAI's and Gemini's models, the cached tokens are within the input.
+and output alone, as of OpenAI's and Gemini's models, the cached tokens are within the input, unless they are more.
 Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html.
 """
 
@@ -52,9 +52,10 @@ def usage_of(usage: JSON) -> JSON:
     read = fields.first_tokens(usage, "cacheReadInputTokens", "cacheReadInputTokenCount")
     written = fields.first_tokens(usage, "cacheWriteInputTokens", "cacheWriteInputTokenCount")
     output = fields.tokens(usage, "outputTokens")
-    is_whole = fields.tokens(usage, "totalTokens") == fresh + (output or 0)
+    cached = (read or 0) + (written or 0)
+    is_whole = fields.tokens(usage, "totalTokens") == fresh + (output or 0) and cached <= fresh
     return {
-        "prompt_tokens": fresh if is_whole else fresh + (read or 0) + (written or 0),
+        "prompt_tokens": fresh if is_whole else fresh + cached,
         "cached_tokens": read,
         "cache_write_tokens": written,
         "output_tokens": output,

@@ -226,9 +226,10 @@ def test_bytes_of_a_stream_in_hexadecimal_are_no_words_of_the_model():
     assert len(recording.sessions[0].events) == 1
 
 
-@pytest.mark.parametrize(("total", "prompt"), [(105, 100), (195, 190)])
-def test_messages_of_strands_have_the_counts_in_their_metadata(total, prompt):
-    counts = {"inputTokens": 100, "outputTokens": 5, "totalTokens": total, "cacheReadInputTokens": 90}
+# Of more cached tokens than the input has, none are within it, whatever the total says.
+@pytest.mark.parametrize(("total", "fresh", "prompt"), [(105, 100, 100), (195, 100, 190), (45, 40, 130)])
+def test_messages_of_strands_have_the_counts_in_their_metadata(total, fresh, prompt):
+    counts = {"inputTokens": fresh, "outputTokens": 5, "totalTokens": total, "cacheReadInputTokens": 90}
     counted = {**ANSWER, "metadata": {"usage": counts, "metrics": {"latencyMs": 7}}, "tracking_id": "t"}
     recording = recordings.read(json.dumps([*ASKED, USED, RESULT, counted]).encode(), strict=True)
     first, last = recording.sessions[0].calls
