@@ -113,9 +113,11 @@ def result_parts(message: JSON) -> tuple[Part, ...]:
 
 
 def _is_value(content: Any) -> bool:
-    """Is it what a tool returned as JSON, and no list of blocks, which have a type?"""
+    """Is it what a tool returned as JSON, and no list of blocks, which have a type, or a text alone?"""
     values = content if isinstance(content, list) else [content]
-    return bool(values) and all(isinstance(value, dict) and value and "type" not in value for value in values)
+    return bool(values) and all(
+        isinstance(value, dict) and value and "type" not in value and value.keys() != {"text"} for value in values
+    )
 
 
 def tool_definitions(value: Any) -> tuple[ToolDefinition, ...] | None:

@@ -454,6 +454,22 @@ def test_results_that_a_log_keeps_in_its_calls_follow_them(call):
     assert len(session.events) == 5
 
 
+@pytest.mark.parametrize(
+    ("content", "sent"),
+    [
+        ({"exit": 0}, {"exit": 0}),
+        ([{"name": "a.txt"}], [{"name": "a.txt"}]),
+        ({"text": "", "exit": 1}, {"text": "", "exit": 1}),
+        ({"text": ""}, ""),
+        ([{"text": ""}], ""),
+        ([{"type": "text", "text": ""}], ""),
+    ],
+)
+def test_a_result_is_the_value_that_a_tool_returned_but_an_empty_text_is_empty(content, sent):
+    [session] = read_as(FORMAT, [USER, call(), result(content)]).sessions
+    assert session.events[2].parts == (ToolResultPart("ls", sent, "c1"),)
+
+
 def test_a_log_with_every_result_twice_is_read_in_linear_time():
     """One of 16,000 messages took nine seconds: at each result all earlier ones were looked at."""
     profile, pairs = cProfile.Profile(), 600
