@@ -28,9 +28,11 @@ _ENGLISH_RULE = re.compile(
 )
 _EASTERN_RULE = re.compile(
     "必须|必須|务必|務必|不要|不得|不能"
-    # but for what has a quality: cannot be proved, read or relied on, is not possible
-    "|不可(?![能见見逆变變控靠行知信读讀达達数數比追复復分]|思[议議]|避免|或缺|[验驗][证證]|[预預][测測知]|重[复複现現]|恢[复復])"
-    "(?!用(?:[\\s，。、；,.;!！）)的]|$))"
+    # but for what has a quality: cannot be proved, read or relied on, is not possible. Longer verbs that begin alike
+    # say what not to do: 读取 is to read, 分享 to share, 变更 to change, and 用 before a name is to use it.
+    "|不可(?![能见逆控靠行知信达達数數比]|[变變](?![更动動])|[读讀](?![取写寫入])|追[溯踪蹤回]|[复復][现現原]|分(?![享发發配])"
+    "|思[议議]|避免|或缺|[验驗][证證]|[预預][测測知]|重(?:[现現]|[复複](?:[读讀性的，。、；,.;!！）)\\s]|$))|恢[复復]"
+    "|用(?:\\s*(?:[，。、；,.;!！）)的]|$)))"
     "|禁止|请勿|請勿|切勿|绝不|絕不|始终|始終|总是|只能|只准|不许|"
     "必ず|絶対に|しないで|てはいけ|てはなら|してください|のみ|반드시|절대|하지 마|지 마세요|금지|항상|해야"
 )

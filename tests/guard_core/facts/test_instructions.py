@@ -345,6 +345,16 @@ def test_a_part_of_a_name_is_no_word_of_another_language(sentence, kind):
         ("不可修改這些文件。", RULE),
         ("不可用第三方库。", RULE),
         ("你不可以推送到主分支。", RULE),
+        ("不可读取 .env 文件。", RULE),
+        ("不可用 tab 缩进。", RULE),
+        ("不可变更接口。", RULE),
+        ("不可追加新的依赖。", RULE),
+        ("不可重复提交。", RULE),
+        ("不可复制这段代码。", RULE),
+        ("不可分享密钥。", RULE),
+        ("这些文件不可读。", ""),
+        ("列表是不可变的。", ""),
+        ("避免不可重复读的问题", ""),
     ],
 )
 def test_what_cannot_be_is_no_rule_in_chinese_either(sentence, kind):
