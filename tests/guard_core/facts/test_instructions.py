@@ -246,6 +246,7 @@ def test_a_line_of_a_program_or_a_compound_that_begins_as_a_request_does_is_none
         ("They can't reach the server.", ""),
         ("I don't want any new dependency.", RULE),
         ("I don't really like mocks.", RULE),
+        ("I don't ever want mocks.", RULE),
         ("If they don't like it, never argue.", RULE),
     ],
 )
