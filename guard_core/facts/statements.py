@@ -59,8 +59,10 @@ _HAPPENS = (
 )
 # What these words say of how things are, not of what to do. "We only commit to main when it is green" may be either.
 _STATED = re.compile(
-    r"\bi (?:can(?:no|['’]?)t|always|never|only)\b|\bi (?:don['’]?t|do not) (?!(?:(?:really|ever|even) )?(?:accept|allow|expect|like"
-    r"|need|permit|tolerate|want|wish)\b)|\bthey (?:don['’]?t|do not|can(?:not|['’]?t))\b"
+    r"\bi (?:can(?:no|['’]?)t|always|never|only)\b"
+    r"|\bi (?:don['’]?t|do not) (?!(?:(?:really|ever|even) )?"
+    r"(?:accept|allow|expect|like|need|permit|tolerate|want|wish)\b)"
+    r"|\bthey (?:don['’]?t|do not|can(?:not|['’]?t))\b"
     r"|\bwe (?:never|always) (?:had|have|saw|see|got|get)\b|\bwe(?: (?:really|just|simply|still|currently))? "
     r"(?:only|can(?:not|['’]?t)|should (?!(?:\w+ )?(?:never|always|not|only)\b))"
     r"|\bthere(?:['’]s| is| are| was| were) (?:at least|at most|only|always)\b"
