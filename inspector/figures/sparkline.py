@@ -95,11 +95,12 @@ def sparkline(shown: Trend, width: int = 168, height: int = 40) -> Sparkline:
     )
 
 
-def words(shown: Trend, steps: int, peak: int, compactions: Sequence[int]) -> str:
-    """The picture in one sentence, for those who do not see it."""
+def words(shown: Trend, steps: int, peak: int, compactions: Sequence[int], window: int) -> str:
+    """The picture in one sentence, for those who do not see it. `window` is that of the peak's call, 0 where it is not
+    known: calls of other models have others than the one that is drawn."""
     if not shown.tokens:
         return "No model call."
-    share = f", {per_cent(peak / shown.window)} % of the window of {shown.window:,}" if shown.window else ""
+    share = f", {per_cent(peak / window)} % of the window of {window:,}" if window else ""
     compacted = "no compaction"
     if compactions:
         places = ", ".join(f"{step_number(step):,}" for step in compactions[:6])

@@ -305,7 +305,7 @@ def _row(row: PolicyRow, view: str, page: Frame) -> dict[str, Any]:
         steps = [cycle.step for cycle in row.outcome.cycles]
         picture = {
             **sparkline(row.trend).context,
-            "words": words(row.trend, row.outcome.steps, row.outcome.peak, steps),
+            "words": words(row.trend, row.outcome.steps, row.outcome.peak, steps, row.outcome.peak_window),
         }
     return {**context, "cells": cells, "note": "; ".join(filter(None, notes)), "picture": picture}
 

@@ -83,7 +83,8 @@ def _picture(trace: Trace) -> dict[str, Any]:
     limit = int(columns["threshold"].max(initial=-1))
     shown = trend(tokens_sent, columns["fired"], columns["overflow"], threshold=limit, window=trace.window)
     steps = [record.step for record in trace.compactions]
-    return {**sparkline(shown, 420, 90).context, "words": words(shown, len(trace), int(tokens_sent.max()), steps)}
+    peak = int(tokens_sent.max())
+    return {**sparkline(shown, 420, 90).context, "words": words(shown, len(trace), peak, steps, shown.window)}
 
 
 def _step(flow: Flow, trace: Trace, step: int) -> dict[str, Any]:

@@ -110,11 +110,13 @@ def _example(item: Example, is_shown: bool, path: str, profile: str) -> dict[str
         "window": tokens(outcome.window),
         "compactions": tokens(outcome.compactions),
         "overflows": tokens(outcome.overflows),
-        "peak": percent(outcome.peak, outcome.window),
+        "peak": percent(outcome.peak, outcome.peak_window),
         "held": "; ".join(f"{why} ({count:,})" for why, count in outcome.held.items()),
         "requests": f"{outcome.losses.requests_dropped:,} of {outcome.losses.requests:,}",
         "picture": {
             **sparkline(picture).context,
-            "words": words(picture, outcome.steps, outcome.peak, [cycle.step for cycle in outcome.cycles]),
+            "words": words(
+                picture, outcome.steps, outcome.peak, [cycle.step for cycle in outcome.cycles], outcome.peak_window
+            ),
         },
     }

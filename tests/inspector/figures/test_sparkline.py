@@ -41,5 +41,5 @@ def test_a_policy_without_a_threshold_has_no_threshold_line():
 
 
 def test_the_picture_is_told_in_words():
-    sentence = words(made([10, 250], overflow=[1]), 2, 250, [])
+    sentence = words(made([10, 250], overflow=[1]), 2, 250, [], 100)
     assert sentence == "Prompt tokens over 2 steps: peak 250, 250 % of the window of 100; no compaction; it overflows."

@@ -209,6 +209,15 @@ def test_a_session_of_several_windows_says_which_one_judges_what(client):
     assert document["windows"] == [{"tokens": 200_000, "calls": 5}, {"tokens": 1_048_576, "calls": 1}]
 
 
+@pytest.mark.django_db
+def test_the_words_of_a_picture_hold_the_peak_against_the_window_of_its_own_call(client):
+    """It was held against the session's window, of which the fullest request is a small part."""
+    row = stored(counted((50_000, 60_000, 12_000), names=(SONNET, SONNET, "voxtral-small-24b-2507")))
+    text = client.get(address(row)).content.decode()
+    assert "peak 12,000, 37 % of the window of 32,768;" in text
+    assert "peak 12,000, 6 %" not in text
+
+
 def test_a_policy_that_let_requests_overflow_says_why_it_did_not_act(client, db):
     text = "word " * 4_000
     events = [item for step in range(20) for item in (user(f"{step} {text}"), model("done"))]
