@@ -53,6 +53,8 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "claude-code": "calls of sub-agents of its own behind the end of another session",
         "langchain": "answers and counts of requests that LangSmith's wrappers recorded",
         "trace-export": "texts, results and counts as several frameworks put them into spans",
+        "otel": "messages that a span keeps in several events",
+        "provider-log": "counts in the metadata of an answer",
         **dict.fromkeys(("openai-chat", "anthropic-messages"), "results and counts kept beside the messages"),
     },
 }

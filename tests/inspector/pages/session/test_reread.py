@@ -48,3 +48,17 @@ def test_a_session_read_by_this_version_offers_nothing(client, bring):
 def test_a_format_that_gains_nothing_offers_nothing(client, old):
     Session.unscoped.update(format="aider")
     assert OFFER not in page(client, old)
+
+
+@pytest.mark.parametrize(
+    ("format_", "gain"),
+    [
+        ("otel", "messages that a span keeps in several events"),
+        ("provider-log", "counts in the metadata of an answer"),
+    ],
+)
+def test_a_format_that_the_last_reading_takes_more_from_offers_that(client, old, format_, gain):
+    report = msgspec.structs.replace(report_of(Import.unscoped.get()), reading=22)
+    Import.unscoped.update(report=msgspec.json.encode(report).decode())
+    Session.unscoped.update(format=format_)
+    assert f"took over no {gain}. If the file holds any" in page(client, old)
