@@ -204,7 +204,7 @@ def need_cell(need: Need) -> dict[str, str]:
 
 def picture(shown: Trend, row: ResultRow) -> dict[str, Any]:
     """The trend picture and its sentence."""
-    return {**sparkline(shown).context, "words": words(shown, row.steps, row.peak, row.compaction_steps)}
+    return {**sparkline(shown).context, "words": words(shown, row.steps, row.peak, row.compaction_steps, shown.window)}
 
 
 def about(scenario: Scenario) -> str:
