@@ -10,6 +10,8 @@ import pytest
 from django.urls import reverse
 from msgspec.structs import replace
 
+from guard_core.outcomes.bill import Prices
+from guard_core.outcomes.outcome import recorded_outcome
 from guard_core.policies import POLICIES
 from guard_core.sessions import ModelCall, Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
@@ -22,7 +24,7 @@ from inspector.replays.messages import PROFILES
 from inspector.storage import deleting
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.checker.cases import in_characters
-from tests.guard_core.outcomes.cast import SONNET, counted
+from tests.guard_core.outcomes.cast import SONNET, counted, facts_of
 from tests.inspector.pages.conftest import same_sample, stored
 
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
@@ -236,3 +238,11 @@ def test_no_replay_is_said_to_be_within_a_window_that_its_requests_are_larger_th
     assert f"{len(within)} of {len(POLICIES)} replays keep every request within the window of 100,000" in page(
         client, row
     )
+
+
+@pytest.mark.parametrize(("least_room", "words"), [(5, "freed nothing at cycle 251"), (0, "made no room at cycle 251")])
+def test_a_cycle_that_is_not_listed_is_said_to_make_no_room_only_where_one_makes_none(least_room, words):
+    facts = facts_of(counted(PROMPTS))
+    row = recorded_outcome(facts, Prices.of(facts.session, facts.ledger))
+    [room] = [column for column in COLUMNS if column.key == "room"]
+    assert room.cell(replace(row, least_room=least_room, stuck=250)).note == words
