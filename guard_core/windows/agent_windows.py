@@ -94,7 +94,7 @@ def _gemini_cli(model: str, window: Sourced, largest: int, version: str) -> Sour
 
 
 def _copilot_cli(model: str, window: Sourced, largest: int) -> Sourced:
-    """GitHub Copilot's window for the model, smaller than its maker's, where it holds all that was answered."""
+    """GitHub Copilot's window for the model, where it holds all that was answered."""
     served = context_window(f"{COPILOT}/{model}")
     return window if served is None or largest > served.value else served
 

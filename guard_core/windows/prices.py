@@ -87,12 +87,14 @@ def rates_of(model: str, timestamp: float | None = None) -> Rates | None:
     """
     if model.strip().lower().endswith(FREE):
         return None
-    row = rows_of(model.removesuffix(LONG_CONTEXT_SUFFIX)).own
+    rows = rows_of(model.removesuffix(LONG_CONTEXT_SUFFIX))
     try:
         moment = _LATEST if timestamp is None else datetime.fromtimestamp(timestamp, UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    return None if row is None else _rates(row, row.info.get_prices(moment))
+    # A service whose row has no price, as GitHub Copilot's of gpt-4.1, is taken to charge what the maker does.
+    named = [row for row in (rows.own, rows.maker) if row is not None]
+    return next((rates for row in named if (rates := _rates(row, row.info.get_prices(moment))) is not None), None)
 
 
 def _rates(row: PriceRow, prices: ModelPrice) -> Rates | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 # GitHub Copilot, as agents call it as a provider: pi and OpenCode (`github-copilot`, with `-enterprise` behind it for a
-# company's own server) and Crush (`copilot`). It offers the models of others with smaller
-# windows than their makers. What other providers serve has its maker's window, so their names are not needed.
+# company's own server) and Crush (`copilot`). It offers the models of others, most with smaller windows than their
+# makers'. What other providers serve has its maker's window, so their names are not needed.
 _COPILOT = ("github-copilot", "github-copilot-enterprise", "copilot")
 _PREFIX = "github-copilot/"  # as the table of models knows it
 

@@ -48,6 +48,13 @@ def test_a_model_without_a_price_for_writing_charges_it_as_input():
     assert rates.cost(1_000, 0, 400, 0) == rates.cost(1_000, 0, 0, 0)
 
 
+def test_a_service_without_a_price_is_taken_to_charge_what_the_maker_does():
+    served = rates_of("github-copilot/gpt-4.1")
+    assert served == rates_of("gpt-4.1")
+    assert served.note.startswith("gpt-4.1 of OpenAI")
+    assert rates_of("github-copilot/claude-sonnet-4.6").note.startswith("claude-sonnet-4.6 of GitHub Copilot")
+
+
 def test_another_day_has_its_own_prices():
     assert rates_of("o3", datetime(2025, 5, 1, tzinfo=UTC).timestamp()).cost(1_000) > rates_of("o3").cost(1_000)
 
