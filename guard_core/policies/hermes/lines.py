@@ -14,6 +14,7 @@ from typing import Any
 Arguments = dict[str, Any]
 Line = Callable[[Arguments, str], str]
 LONGEST_COMMAND, LONGEST_GOAL, LONGEST_CODE, LONGEST_QUESTION, LONGEST_VALUE = 80, 60, 60, 50, 40  # characters
+DEEPEST_ARGUMENTS = 128  # ours, as of a recording: levels of lists and objects in arguments that are read from text
 DESCRIBED_ARGUMENTS = 2  # of a tool without a line of its own
 
 
@@ -27,13 +28,32 @@ def line(tool: str, arguments: Any, result: str) -> str:
     return f"[{tool}]{text}"
 
 
+def read_arguments(arguments: Any) -> Any:
+    """The arguments of a call as a value; as they are where they are no JSON, or nested deeper than a recording may be:
+    how deep JSON may be that Python reads depends on its version."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return arguments if _is_deeper(value, DEEPEST_ARGUMENTS) else value
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Are there more levels of lists and objects within each other."""
+    level = [value]
+    for _ in range(levels + 1):
+        outer = [item for item in level if isinstance(item, dict | list)]
+        if not outer:
+            return False
+        level = [inner for item in outer for inner in (item.values() if isinstance(item, dict) else item)]
+    return True
+
+
 def _object(arguments: Any) -> Arguments:
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments) if arguments else {}
-        except ValueError:
-            return {}
-    return arguments if isinstance(arguments, dict) else {}
+    value = read_arguments(arguments)
+    return value if isinstance(value, dict) else {}
 
 
 def _text(arguments: Arguments, name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from guard_core.events import Event, MediaPart, Part, Role, TextPart, ToolCallPart, ToolResultPart, value_text
-from guard_core.policies.hermes.lines import line
+from guard_core.policies.hermes.lines import line, read_arguments
 
 PRUNED_OVER = 200  # characters; a longer old result becomes a line (section 1.1 of the specification of policies)
 REPEATED_FROM = 200  # characters of a result that is compared with newer ones (section 1.2)
@@ -153,12 +153,9 @@ def _shortened(part: Part, calls: Mapping[str, ToolCallPart], seen: set[str], *,
 def _short_call(call: ToolCallPart) -> ToolCallPart:
     if len(arguments_text(call.arguments)) <= LONG_ARGUMENTS:
         return call
-    arguments = call.arguments
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except ValueError:
-            return call
+    arguments = read_arguments(call.arguments)
+    if isinstance(call.arguments, str) and arguments is call.arguments:
+        return call
     short = _short_value(arguments)
     return call if short == arguments else msgspec.structs.replace(call, arguments=short)
 
@@ -334,7 +331,7 @@ def _traces(removed: Sequence[Event]) -> Traces:
     traces = Traces([], [], [], [], [], [])
     calls = {call.id: call for message in removed for call in tool_calls(message)}
     for call in (call for message in removed for call in tool_calls(message)):
-        for path in _paths(_parsed(call.arguments)):
+        for path in _paths(read_arguments(call.arguments)):
             _add(traces.files, path)
     for message in removed:
         _note(traces, message, calls)
@@ -371,15 +368,6 @@ def _note_results(traces: Traces, calls: Sequence[ToolCallPart | None], text: st
     )
     if _TROUBLE.search(text):
         traces.blockers.append(text[:BLOCKER_CHARS])
-
-
-def _parsed(arguments: Any) -> Any:
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return json.loads(arguments)
-    except ValueError:
-        return arguments
 
 
 def _paths(value: Any) -> Iterator[str]:

@@ -75,6 +75,17 @@ def test_long_texts_in_the_arguments_of_old_calls_are_cut():
     assert [(place, item.parts[0].arguments) for place, item in changed.items()] == [(0, expected)]
 
 
+def test_of_arguments_nested_too_deep_nothing_is_read():
+    """Python would stop at about 1,000 levels of JSON, or at tens of thousands, by its version."""
+    for levels in (128, 129, 500, 2_000, 100_000):
+        written = '{"path": "a.py", "b": "' + "x" * 600 + '", "c": ' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
+        is_read = levels == 128
+        assert line("read_file", written, "y") == f"[read_file] read {'a.py' if is_read else '?'} from line 1 (1 chars)"
+        call = Event(Role.MODEL, (ToolCallPart("read_file", written, "c"),))
+        assert bool(texts.shortened([call], 1)) == is_read
+        assert ("a.py" in texts.fallback([call], continued=False, reason="")) == is_read
+
+
 def test_pictures_before_the_newest_of_the_user_are_removed():
     picture = MediaPart("image/png", 70)
     log = [user("a"), Event(Role.USER, (TextPart("b"), picture)), model("c"), Event(Role.USER, (picture,)), user("d")]
