@@ -117,7 +117,7 @@ def _assigned_task(words: str) -> str:
         return words
     try:
         assigned = msgspec.json.decode(words, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return words
     task = [value for key in ("subject", "description") if isinstance(value := assigned.get(key), str) and value]
     return "\n".join(task) or words

@@ -126,9 +126,10 @@ def _task(said: str) -> str:
         return said
     try:
         task = json.loads(said)
-    except ValueError:
+    except (ValueError, RecursionError):
         return said
-    return "\n".join(text for text in (task.get("subject"), task.get("description")) if text) or said
+    texts = [text for key in ("subject", "description") if isinstance(text := task.get(key), str) and text]
+    return "\n".join(texts) or said
 
 
 def own_words(text: str) -> str:

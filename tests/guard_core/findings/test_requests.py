@@ -1194,6 +1194,14 @@ def test_what_is_no_document_is_own_words():
         assert without_documents(text) == typed_text(text) == text
 
 
+@pytest.mark.parametrize("subject", ["[" * 2_000 + "]" * 2_000, "[" * 200_000 + "]" * 200_000, '["Fix it"]', "7", "{}"])
+def test_an_assigned_task_without_words_is_taken_as_it_is_written(subject):
+    """Of what is nested too deep, no version of Python reads the second."""
+    task = f'{{"type":"task_assignment","taskId":"4","subject":{subject}}}'
+    event = user(f'<teammate-message teammate_id="team-lead">\n{task}\n</teammate-message>')
+    assert plain_words.typed(event) == [typed_text(event.parts[0].text)] == [task]
+
+
 def test_what_an_agent_adds_behind_words_with_a_heading_is_not_typed():
     assert typed_text("# Notes\nRename it\n<system-reminder>x</system-reminder>") == "# Notes\nRename it"
 
