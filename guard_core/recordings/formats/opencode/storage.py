@@ -82,8 +82,9 @@ class Storage:
         """The JSON value of a file, unchanged; only that it is one is checked, the reading checks the rest."""
         try:
             return bytes(msgspec.json.decode(self._files[place].read_bytes(), type=msgspec.Raw)).strip()
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            reason = f"the file {'/'.join(place.split('/')[-2:])} holds no JSON value"
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            what = "is nested too deeply" if isinstance(error, RecursionError) else "holds no JSON value"
+            reason = f"the file {'/'.join(place.split('/')[-2:])} {what}"
             if leave is None:
                 raise DamagedRecording(reason) from error
             leave(reason)

@@ -89,11 +89,14 @@ def test_a_damaged_file_is_named(storage: Path) -> None:
         opened.export(opened.sessions[0])
 
 
-def test_a_damaged_file_can_be_left_out(storage: Path, tmp_path: Path) -> None:
-    next(storage.rglob("prt_2.json")).write_text("{")
+@pytest.mark.parametrize(
+    ("damage", "what"), [("{", "holds no JSON value"), ("[" * 200_000 + "]" * 200_000, "is nested too deeply")]
+)
+def test_a_damaged_file_can_be_left_out(storage: Path, tmp_path: Path, damage: str, what: str) -> None:
+    next(storage.rglob("prt_2.json")).write_text(damage)
     opened, left = Storage.of(storage), []
     (tmp_path / "export.json").write_bytes(opened.export(opened.sessions[0], left.append))
     read = recordings.read(tmp_path / "export.json", strict=False)
-    assert left == ["the file msg_2/prt_2.json holds no JSON value"]
+    assert left == [f"the file msg_2/prt_2.json {what}"]
     assert [event.role for event in read.sessions[0].events] == ["user", "model"]
     assert read.sessions[0].calls[0].prompt_tokens == 100
