@@ -178,7 +178,7 @@ class Guard:
             raise GuardError(f"a stored guard is the bytes that dump() gave, not of the type {type(data).__name__}")
         try:
             stored = msgspec.json.decode(data, type=_StoredGuard)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise GuardError(f"this is not a stored guard: {error}") from error
         rest = messages[self._dialect.split_system(messages) :][: len(stored.digests)]
         if [_digest(message).hex() for message in rest] != list(stored.digests):

@@ -206,7 +206,7 @@ class GuardedLog:
         """Take over what `dump` gave; the events follow by `extend`. Raises GuardError for bytes of something else."""
         try:
             stored = msgspec.json.decode(data, type=_StoredLog)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise GuardError(f"this is not a stored guard: {error}") from error
         if stored.policy != self.policy.name:
             raise GuardError(f"this guard was stored by the policy {stored.policy}, not by {self.policy.name}")

@@ -170,6 +170,6 @@ def _text_of(answer: bytes) -> str:
     """The text of a chat completion. Raises SummaryFailed for anything else."""
     try:
         choices = msgspec.json.decode(answer, type=_Completion).choices
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SummaryFailed("the model's answer is not a chat completion") from error
     return (choices[0].message.content or "") if choices else ""

@@ -173,8 +173,9 @@ def test_a_guard_goes_on_from_what_was_stored():
     assert other.before_call(history) == one.before_call(history)
     with pytest.raises(GuardError, match="not those"):
         Guard("contextguard", window=2_000).load(stored, turn(5))
-    with pytest.raises(GuardError, match="not a stored guard"):
-        Guard("contextguard", window=2_000).load(b"{}", history)
+    for damaged in (b"{}", b'{"log":"\xff"}', b'{"log":' + b"[" * 200_000):
+        with pytest.raises(GuardError, match="not a stored guard"):
+            Guard("contextguard", window=2_000).load(damaged, history)
     with pytest.raises(GuardError, match="the bytes that dump"):
         Guard("contextguard", window=2_000).load({}, history)
     with pytest.raises(GuardError, match="by the policy contextguard"):
