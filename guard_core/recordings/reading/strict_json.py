@@ -146,6 +146,18 @@ def end_of(raw: bytes, at: int) -> int | None:
     return None
 
 
+def is_deeper(raw: bytes, levels: int) -> bool:
+    """Are more levels of arrays and objects within each other, by the brackets alone. How deep a value may be that the
+    parser reads depends on the version of Python."""
+    depth = 0
+    if raw.count(b"[") + raw.count(b"{") > levels:
+        for match in _TOKEN.finditer(raw):
+            depth += _DEPTHS.get(match[0], 0)
+            if depth > levels:
+                return True
+    return False
+
+
 def _quickly(raw: bytes) -> Any:
     """The value, or _REFUSED where the parser refuses the bytes: lone surrogates are among what it refuses."""
     try:

@@ -20,8 +20,11 @@ from pathlib import Path
 import msgspec
 
 from guard_core.errors import DamagedRecording
+from guard_core.recordings.reading import strict_json
+from guard_core.recordings.reading.limits import Limits
 
 NAME = "storage"
+DEEPEST = Limits().depth - 4  # levels of a piece; an export has four around a part
 LEFT_OUT = b"{}"  # in the place of a damaged piece: the reading notes it
 _SESSION = re.compile(r"session/(?!share/)[^/]+/(ses_[^/]*)\.json")  # session/share: the keys of shared sessions
 _MESSAGE = re.compile(r"(?:session/)?message/(ses_[^/]+)/(msg_[^/]*)\.json")
@@ -80,15 +83,25 @@ class Storage:
 
     def _read(self, place: str, leave: Callable[[str], object] | None) -> bytes:
         """The JSON value of a file, unchanged; only that it is one is checked, the reading checks the rest."""
-        try:
-            return bytes(msgspec.json.decode(self._files[place].read_bytes(), type=msgspec.Raw)).strip()
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            what = "is nested too deeply" if isinstance(error, RecursionError) else "holds no JSON value"
-            reason = f"the file {'/'.join(place.split('/')[-2:])} {what}"
-            if leave is None:
-                raise DamagedRecording(reason) from error
-            leave(reason)
-            return LEFT_OUT
+        raw = self._files[place].read_bytes()
+        if not (damage := _damage(raw)):
+            return raw.strip()
+        reason = f"the file {'/'.join(place.split('/')[-2:])} {damage}"
+        if leave is None:
+            raise DamagedRecording(reason)
+        leave(reason)
+        return LEFT_OUT
+
+
+def _damage(raw: bytes) -> str:
+    """What keeps a piece out of its session; "" where nothing does."""
+    if strict_json.is_deeper(raw, DEEPEST):
+        return "is nested too deeply"
+    try:
+        msgspec.json.decode(raw, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return "holds no JSON value"
+    return ""
 
 
 def _id(place: str) -> str:

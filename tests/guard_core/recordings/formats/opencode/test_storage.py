@@ -81,6 +81,13 @@ def test_the_key_of_a_shared_session_is_no_session(storage: Path) -> None:
     assert "share" not in named
 
 
+def test_a_file_is_nested_as_deep_as_the_export_may_be(storage: Path, tmp_path: Path) -> None:
+    more = json.loads("[" * 123 + '"[{[{"' + "]" * 123)
+    next(storage.rglob("prt_2.json")).write_text(json.dumps(part(2, 2, type="step-start", more=more)))
+    (tmp_path / "export.json").write_bytes(Storage.of(storage).export(Storage.of(storage).sessions[0]))
+    assert len(recordings.read(tmp_path / "export.json").sessions[0].events) == 2
+
+
 def test_a_damaged_file_is_named(storage: Path) -> None:
     damaged = next(storage.rglob("prt_3.json"))
     damaged.write_text("{")
@@ -90,7 +97,8 @@ def test_a_damaged_file_is_named(storage: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "what"), [("{", "holds no JSON value"), ("[" * 200_000 + "]" * 200_000, "is nested too deeply")]
+    ("damage", "what"),
+    [("{", "holds no JSON value"), *(("[" * depth + "]" * depth, "is nested too deeply") for depth in (125, 200_000))],
 )
 def test_a_damaged_file_can_be_left_out(storage: Path, tmp_path: Path, damage: str, what: str) -> None:
     next(storage.rglob("prt_2.json")).write_text(damage)
