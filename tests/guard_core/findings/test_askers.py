@@ -71,9 +71,9 @@ def test_what_an_agent_asked_of_a_sub_agent_is_the_task(built, kind, head, verdi
     assert "; your" in own_verdict.sentence or "; of your" in own_verdict.sentence
     assert len(verdict.sentence.split()) <= 25
     for lie in (own.sentence, own_verdict.sentence):
-        told = replace(finding, sentence=lie) if lie == own.sentence else finding
+        claim = replace(finding, sentence=lie) if lie == own.sentence else finding
         said = verdict if lie == own.sentence else replace(verdict, sentence=lie)
-        assert check(started(built), [told], facts.window, said)
+        assert check(started(built), [claim], facts.window, said)
     owned = replace(own, numbers={**own.numbers, "of_agent": True})
     assert check(built, [owned], facts.window)
 

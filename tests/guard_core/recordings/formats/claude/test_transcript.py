@@ -760,13 +760,13 @@ def test_each_of_two_sessions_in_one_file_has_the_calls_and_sub_agents_that_it_s
         """A turn with a call in a line of progress, and one of a sub-agent whose lines are in the file."""
         other = {"sessionId": session}
         reply = answer(f"{name}9", None, prompt=prompt)
-        told = {"type": "agent_progress", "message": {"type": "assistant", "message": reply["message"]}}
+        said = {"type": "agent_progress", "message": {"type": "assistant", "message": reply["message"]}}
         side = {"isSidechain": True, "agentId": f"agent-{name}", **other}
         ended = user(f"{name}3", f"{name}2", result(f"t-{name}"), toolUseResult={"agentId": f"agent-{name}"}, **other)
         return [
             first,
             answer(f"{name}2", first["uuid"], call(f"t-{name}"), **other),
-            {**progress(f"{name}p", f"{name}2"), "data": told, **other},
+            {**progress(f"{name}p", f"{name}2"), "data": said, **other},
             user(f"{name}5", None, "Search", **side),
             answer(f"{name}6", f"{name}5", "Found", prompt=prompt + 1, **side),
             ended,
