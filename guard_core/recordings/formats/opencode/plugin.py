@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import islice, product
+from itertools import product
 from typing import NamedTuple
 
 from guard_core.events import Event, Role, TextPart, value_text
@@ -149,16 +149,18 @@ class Compressions:
 
     def _read(self, ranges: Sequence[_Range], said: int) -> list[tuple[int, int]] | None:
         """The first and last message of each range, None where there is no single way to read them all."""
-        choices = [
-            [(first, last) for first in self._places(item.first) for last in self._places(item.last) if first <= last]
-            for item in ranges
-        ]
-        ways = islice(product(*choices), MOST_READINGS + 1)
-        fitting = [way for way in ways if sum(last - first + 1 for first, last in way) == said]
+        choices: list[list[tuple[int, int]]] = []
         size = 1
-        for choice in choices:
-            size *= len(choice)
-        if len(fitting) != 1 or size > MOST_READINGS:
+        for item in ranges:
+            firsts, lasts = self._places(item.first), self._places(item.last)
+            if len(firsts) * len(lasts) > MOST_READINGS:
+                return None
+            choices.append([(first, last) for first in firsts for last in lasts if first <= last])
+            size *= len(choices[-1])
+            if size > MOST_READINGS:
+                return None
+        fitting = [way for way in product(*choices) if sum(last - first + 1 for first, last in way) == said]
+        if len(fitting) != 1:
             return None
         for item, ends in zip(ranges, fitting[0], strict=True):
             for name, place in zip(item[:2], ends, strict=True):
@@ -176,6 +178,8 @@ class Compressions:
             return []
         highest = min(int(number[1]) - 1, len(self._messages) - 2)  # the message with the call itself is the last
         lowest = max(0, int(number[1]) - 1 - len(self._hidden))
+        if highest - lowest >= MOST_READINGS:
+            return []
         known = sorted(self._skipped)
         return [place for place in range(lowest, highest + 1) if self._may_be(place, int(number[1]) - 1 - place, known)]
 

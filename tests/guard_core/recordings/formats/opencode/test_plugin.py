@@ -197,3 +197,13 @@ def test_where_what_it_replaced_is_not_clear_no_sentence_says_that_nothing_is_re
     assert not [item for item in (*findings, verdict) if "no compaction is recorded" in item.sentence]
     assert verdict.sentence.startswith("No compaction, 1 recorded edit of the history"), facts.counts
     assert not check(session, findings, judge_session(session), verdict)
+
+
+def test_a_range_that_thousands_of_hidden_messages_leave_open_is_not_looked_for():
+    """Each of them may have taken a number: some six million ways to read this call."""
+    hidden = [notice(f"n{number}", 5) for number in range(3_000)]
+    talk = [step(f"t{number}", 6, text("And?")) for number in range(3_000)]
+    call = step("m5", 20, compress(2, ("m3001", "m3002", "Two of them"), second=21))
+    session = session_of(*hidden, *TALK, *talk, call, step("m7", 23, text("Done")))
+    [compaction] = session.compactions
+    assert (compaction.note, is_counted(compaction)) == (UNREAD, False)
