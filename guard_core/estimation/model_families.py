@@ -35,7 +35,7 @@ class ModelFamily(NamedTuple):
 # is hidden, rounded: 0.23 to 0.31 in four with Claude 4.6, 0.35 to 0.38 in four from 4.7 on, 0.07 to 0.18 in 13 with
 # GPT-5.3 to 5.5.
 # Shown reasoning. Source: the median of the ratios fitted to 15 of these recordings of OpenCode and pi with GPT-5.2 to
-# 5.6; of the other eight, whose headings of a line stand for much that is hidden, none can be fitted.
+# 5.6; of the other eight, whose one-line headings summarise much that is hidden, none can be fitted.
 CLAUDE_3_TO_4 = ModelFamily(1.0, 0.26, drops_reasoning=True)
 CLAUDE_4_5 = ModelFamily(1.0, 0.26, drops_reasoning=False)
 CLAUDE_4_7 = ModelFamily(1.38, 0.36, drops_reasoning=False)

@@ -114,7 +114,7 @@ _PROGRAM = re.compile(
     r"^[ \t]*```[ \t]*(?!(?:md|markdown|text|txt|plain|plaintext)\b)[\w+#.-][^\n]*\n.*?(?:^[ \t]*```[ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
-# A line of a program that begins as a request does, "return make_user(name)", or goes on in the next one.
+# A line of a program that begins as a request does, "return make_user(name)", or ends with an open call.
 _PROGRAM_LINE = re.compile(r"(?:return|delete|print|yield)\s+[\w.]+[(\[].*[)\](\[{,;]|.*\w\($")
 # What Claude Code puts into a message of a command that its user ran: what the command printed, and a caveat; and what
 # another agent reports, one that works in the background or one of the same team.

@@ -71,8 +71,8 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _statusline(options: argparse.Namespace) -> int:
-    """An agent waits for this line, so nothing is loaded that it does not need."""
-    from inspector.beside.statusline import MOST_BYTES, status_line
+    """An agent waits for this line: it has to come within a tenth of a second."""
+    from inspector.beside.statusline import MOST_BYTES, status_line  # no more than this line needs
 
     print(status_line(sys.stdin.buffer.read(MOST_BYTES)))
     return 0

@@ -409,7 +409,7 @@ class ByteSource:
         try:
             strict_json.decode(first, self.limits)
         except strict_json.JsonProblem as problem:
-            if not first or not problem.cut:  # it is damaged: a value that goes on is good up to its end
+            if not first or not problem.cut:  # damaged: the first of several lines only ends too early
                 return False
         else:
             return False

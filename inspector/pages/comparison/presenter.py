@@ -74,7 +74,8 @@ def _peak(row: PolicyOutcome) -> ComparisonCell:
 def _room(row: PolicyOutcome) -> ComparisonCell:
     if row.least_room is None:
         return ComparisonCell(DASH)
-    # Where there was room, the request became no smaller; of a cycle that is not listed all have to have had some.
+    # A cycle that had room left is stuck as its request became no smaller. Of one that is not listed the room is only
+    # known where every cycle had some.
     is_room = row.least_room > 0 or (0 <= row.stuck < len(row.cycles) and row.cycles[row.stuck].room > 0)
     stuck = f"{'freed nothing' if is_room else 'made no room'} at cycle {row.stuck + 1:,}" if row.stuck >= 0 else ""
     return ComparisonCell(short(row.least_room) if row.least_room > 0 else "none", stuck, row.stuck >= 0)

@@ -152,10 +152,8 @@ def _window_words(value: Prepared, at: int, peak: int) -> str:
     """The window that is drawn: that of the shown step's model, which the largest request need not have had."""
     case = value.filling.sent.case
     limit = case.window_at(at)
-    is_shared = case.window_at(peak) == limit
-    return (
-        f"the window is {tokens(limit)}" if is_shared else f"the window of step {step_number(at):,} is {tokens(limit)}"
-    )
+    is_same = case.window_at(peak) == limit
+    return f"the window is {tokens(limit)}" if is_same else f"the window of step {step_number(at):,} is {tokens(limit)}"
 
 
 def _sentence(value: Prepared, at: int, now: Any) -> str:
