@@ -44,7 +44,7 @@ SMALLEST_TILE = 0.004  # of the request: a smaller message is one of several in 
 SHOWN_DIFFERENCES = 100
 SHOWN_CHANGES, SHOWN_TOOLS, SHOWN_UNUSED = 20, 40, 40
 SHOWN_REPEATS = 15  # of each kind
-PATH_CHARS = 80  # of the end of a path
+PATH_CHARS = 160  # of the end of a path: two lines of the table
 TABLE_ROWS = 24  # steps of the table beside the chart
 LARGEST_CLASSES = 3  # that a sentence names
 LEAST_PRICE = 0.01  # US dollars; ours: less is not worth a sentence
@@ -493,7 +493,7 @@ def repeats(page: Frame, value: Prepared, at: int) -> dict[str, Any]:
         ],
         "stale": [
             {
-                "path": visible(item.path[-PATH_CHARS:]),
+                "path": visible(item.path if len(item.path) <= PATH_CHARS else f"…{item.path[-PATH_CHARS:]}"),
                 "event": message_number(item.event),
                 "edit": message_number(item.edit),
                 "again": "" if item.again is None else message_number(item.again),

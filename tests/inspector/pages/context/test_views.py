@@ -139,6 +139,17 @@ def test_a_result_that_is_there_twice_and_an_old_copy_of_an_edited_file_are_name
     assert "&lt;a&gt;.py" in html
 
 
+def test_the_end_of_a_long_path_says_that_it_is_cut(client, store):
+    events = [user("Look")]
+    for stem in ("m" * 90, "n" * 900):
+        for name in ("Read", "Edit"):
+            call = f"{name} {stem}"
+            events += [tool_call(name, call, file_path=f"/home/{stem}.py"), tool_result("line\n" * 90, name, call)]
+    shown = words(page(client, store(session(*events, model("Done")))))
+    assert f" /home/{'m' * 90}.py " in shown
+    assert re.search(r" …n+\.py ", shown)
+
+
 def test_numbers_of_steps_and_messages_are_grouped(client, store):
     row = store(exchange(1_100, tokens=lambda step: 10_000 + step, size=40))
     for place in ("context", "difference?a=1050"):
