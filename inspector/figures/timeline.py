@@ -72,7 +72,8 @@ class Timeline:
     `numbers` are those that pages give the compactions of the recording, from 1; 0 where it has no page of its own.
     `window` is the one that policy and replay are given, `recorded_window` the recording's own, 0 where that is
     contradicted, `windows` that of every recorded call's model, 0 where it is not known; all in tokens. `requests` are
-    the recorded requests in prompt tokens, modelled where not counted.
+    the recorded requests in prompt tokens, modelled where `recorded` has no count. `heuristic` and `calibrated` are
+    estimates by the policy's arithmetic.
     """
 
     recorded: Floats
@@ -110,26 +111,37 @@ class Timeline:
         return self.recorded_window not in (0, self.window)
 
     def side(self, name: str) -> TimelineSide:
-        """What one side sent: "recorded" or "replayed". Where a recording has no counts at all, the heuristic estimate
-        is shown under its own name; counts and estimates are never mixed in one line."""
+        """What one side sent: "recorded" or "replayed"."""
         if name == "replayed" and self.replayed is not None:
-            other = self.replayed
-            name = "replayed prompt tokens (modelled)"
-            return TimelineSide(name, other.prompt_tokens, other.compactions, other.overflows, modelled=True)
-        if np.isnan(self.recorded).all():
-            return TimelineSide("heuristic estimate", self.heuristic, self.compactions, self.overflows)
-        return TimelineSide("recorded prompt tokens", self.recorded, self.compactions, self.overflows)
+            other, name = self.replayed, "replayed prompt tokens (modelled)"
+            sent = other.prompt_tokens
+            return TimelineSide(name, sent, sent, other.compactions, other.overflows, modelled=True)
+        missing = np.isnan(self.recorded)
+        name = "recorded and estimated" if missing.any() else "recorded"
+        name = f"{'estimated' if missing.all() and len(self) else name} prompt tokens"
+        return TimelineSide(name, self.requests, self.recorded, self.compactions, self.overflows)
 
 
 @dataclass(frozen=True)
 class TimelineSide:
-    """What one side of a session sent, and its marks. `name` says what the numbers are."""
+    """What one side of a session sent, and its marks. `name` says what the numbers are; of a recording, `counted` are
+    those that the provider counted, nan elsewhere, which are never in one line with estimates."""
 
     name: str
     tokens: Floats
+    counted: Floats
     compactions: Ints
     overflows: Ints
     modelled: bool = False
+
+    def estimated(self, steps: Ints) -> Floats:
+        """Of the steps that are drawn those without a count, and the counted ones beside them, to which their line
+        leads; nan elsewhere."""
+        missing = np.pad(np.isnan(self.counted[steps]), 1)
+        joined = steps[missing[:-2] | missing[1:-1] | missing[2:]]
+        line = np.full(len(self.tokens), np.nan)
+        line[joined] = self.tokens[joined]
+        return line
 
 
 def _factors(trace: Trace, name: str) -> Floats:
@@ -188,6 +200,7 @@ def timeline(
     threshold, agent = (nothing, "") if own is None else (own.threshold, own.agent)
     return replace(
         whole,
+        heuristic=nothing,
         calibrated=nothing,
         factor_raw=nothing,
         factor=nothing,

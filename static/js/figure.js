@@ -203,7 +203,7 @@ class Island {
 
   // Arrow keys move over the points and read them out; Enter opens the step.
   key(event) {
-    const names = ["recorded prompt tokens", "heuristic estimate"];
+    const names = ["recorded prompt tokens", "estimated prompt tokens"];
     const trace = names.map((name) => this.plot.data?.findIndex((item) => item.name.startsWith(name))).find((index) => index >= 0);
     const points = this.plot.calcdata?.[trace];
     if (!points?.length) return;

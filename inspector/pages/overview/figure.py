@@ -88,9 +88,9 @@ def rows_of(data: Timeline) -> str:
 
 def drawn_steps(data: Timeline, start: int, stop: int, limit: int = MAX_POINTS) -> Ints:
     """The steps that the chart and its table show."""
-    series = [data.recorded, data.calibrated]
+    series = [data.requests, data.calibrated]
     must = [data.compactions, data.overflows, data.near_misses]
-    wish = [crossings(data.recorded, data.threshold), crossings(data.calibrated, data.threshold)]
+    wish = [crossings(data.requests, data.threshold), crossings(data.calibrated, data.threshold)]
     if data.replayed is not None:
         first = data.replayed.divergence
         divergence = np.array([] if first is None else [first], dtype=np.int64)
@@ -102,11 +102,9 @@ def drawn_steps(data: Timeline, start: int, stop: int, limit: int = MAX_POINTS) 
 def y_top(data: Timeline, start: int, stop: int) -> float:
     """The upper end of the token axis: all series, and window and threshold unless they are far away."""
     part = slice(start, stop)
-    columns = [data.recorded[part], data.heuristic[part], data.calibrated[part]]
+    columns = [data.requests[part], data.heuristic[part], data.calibrated[part]]
     if data.replayed is not None:
         columns.append(data.replayed.prompt_tokens[part])
-    marked = np.concatenate([data.overflows, data.near_misses])
-    columns.append(data.requests[marked[(marked >= start) & (marked < stop)]])
     highest = max((float(np.nanmax(column)) for column in columns if not np.isnan(column).all()), default=1.0)
     lines = [float(data.window), *map(float, np.unique(data.threshold[part]))]
     if data.own is not None:
@@ -134,22 +132,27 @@ def _main_traces(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
     if data.replayed is not None and data.replayed.divergence is not None:
         traces.append(_replayed(data, data.replayed, steps))
     if is_carpet(data.compactions, steps):  # instead of its line, lines through its peaks and its lowest counts
-        low, high = edge_steps(data.recorded, steps[0], steps[-1] + 1, _stretches(data.compactions, steps))
-        traces.append(_recording(data, low, 0.75, "recorded prompt tokens, lowest"))
-        traces.append(_recording(data, high, 2, "recorded prompt tokens, peaks"))
+        low, high = edge_steps(data.requests, steps[0], steps[-1] + 1, _stretches(data.compactions, steps))
+        traces += _recording(data, low, 0.75, ", lowest")
+        traces += _recording(data, high, 2, ", peaks")
     else:
-        traces.append(_recording(data, steps, 1.25 if dense else 2.5))
+        traces += _recording(data, steps, 1.25 if dense else 2.5)
     return [trace for trace in traces if (trace["y"] <= top).any()]
 
 
-def _recording(data: Timeline, steps: Ints, width: float, name: str = "recorded prompt tokens") -> dict[str, Any]:
-    """The line of the recording."""
-    values = data.recorded[steps]
-    line = theme.line(theme.RECORDED, width=width)
-    windows = data.windows[steps]
+def _recording(data: Timeline, steps: Ints, width: float, which: str = "") -> list[dict[str, Any]]:
+    """The lines of the recording: what was counted, over what is estimated, dashed, where nothing was. `which`: what
+    their names end with."""
+    windows, side = data.windows[steps], data.side("recorded")
     is_one = len(steps) == 0 or bool((windows == windows[0]).all())
-    reading = _reading(values, int(windows[0]) if len(steps) else 0, AT_STEP) if is_one else _shares(values, windows)
-    return _series(name, steps, values, line, **reading)
+    traces = []
+    for name, part, dash in (
+        ("estimated prompt tokens", side.estimated(steps)[steps], "6px,3px"),
+        ("recorded prompt tokens", side.counted[steps], "solid"),
+    ):
+        reading = _reading(part, int(windows[0]) if len(steps) else 0, AT_STEP) if is_one else _shares(part, windows)
+        traces.append(_series(name + which, steps, part, theme.line(theme.RECORDED, dash, width), **reading))
+    return traces
 
 
 def _stretches(compactions: Ints, steps: Ints) -> int:
@@ -206,8 +209,8 @@ def _count_inside(at: Ints, steps: Ints) -> int:
 
 
 def shows_estimates(data: Timeline, steps: Ints) -> bool:
-    """Estimates are a policy's: shown with its arithmetic, but not in a dense view, unless there is nothing else."""
-    return bool(np.isnan(data.recorded).all()) or (data.shows_policy and not is_dense(data, steps))
+    """Estimates are a policy's: shown with its arithmetic, but not in a dense view."""
+    return data.shows_policy and not is_dense(data, steps)
 
 
 def _reading(values: Floats, window: int, place: str = "") -> dict[str, Any]:
@@ -276,7 +279,7 @@ def _mark_traces(data: Timeline, start: int, stop: int, top: float, dense: bool)
         _marks("overflow", data.overflows, data.requests, ("x", "line-ns"), theme.OVERFLOW, start, stop),
         _marks("near miss", data.near_misses, data.requests, ("circle-open", "line-ns"), theme.OVERFLOW, start, stop),
     ]
-    sides = [("compaction", data.compactions, data.numbers, data.recorded, RECORDED_MARK, theme.COMPACTION)]
+    sides = [("compaction", data.compactions, data.numbers, data.requests, RECORDED_MARK, theme.COMPACTION)]
     if data.replayed is not None:
         values = data.replayed.prompt_tokens
         fired = data.replayed.compactions if data.replayed.divergence is not None else NO_STEPS  # else those recorded
@@ -517,6 +520,7 @@ def _edge_labels(data: Timeline, steps: Ints, top: float) -> list[dict[str, Any]
         (data.threshold_name, theme.THRESHOLD, _last(data.threshold, steps)),
         *_own_ends(data, steps),
         ("recorded", theme.RECORDED, _last(data.recorded, steps)),
+        ("estimated", theme.RECORDED, _last(np.where(np.isnan(data.recorded), data.requests, np.nan), steps[-1:])),
     ]
     if shows_estimates(data, steps):
         ends.append(("heuristic", theme.HEURISTIC, _last(data.heuristic, steps)))

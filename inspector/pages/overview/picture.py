@@ -8,7 +8,7 @@ from guard_core.decimation import DENSE, edge_steps, kept_steps, steps_inside
 from inspector.figures import theme
 from inspector.figures.paths import Box
 from inspector.figures.picture import HEIGHT, POINTS, TOP, WIDTH, Picture, PicturePath, Word, axis_words, step_words
-from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline
+from inspector.figures.timeline import NO_STEPS, Floats, Ints, Timeline, TimelineSide
 from inspector.pages.overview.figure import CARPET, y_top
 
 LABEL = 5  # pixels between a line and the words above it
@@ -53,23 +53,35 @@ def _values(name: str, values: Floats, seen: range) -> list[tuple[str, float]]:
 
 def _recorded(data: Timeline, box: Box, seen: range) -> list[PicturePath]:
     side = data.side("recorded")
-    kind = "recorded" if side.tokens is data.recorded else "heuristic"
     compactions = steps_inside(side.compactions, seen)
     dots = PicturePath("overflows", box.dots(steps_inside(side.overflows, seen), side.tokens), "overflow")
     if len(compactions) > CARPET:
         low, high = edge_steps(side.tokens, seen.start, seen.stop, min(STRETCHES, len(seen)))
         many = f"{len(compactions):,} compactions"
         return [
-            PicturePath(f"{kind}-lowest", box.line(low, side.tokens), f"{side.name}, lowest"),
-            PicturePath(f"{kind}-peaks", box.line(high, side.tokens), f"{side.name}, peaks"),
+            *_both(side, box, low, "-lowest", ", lowest"),
+            *_both(side, box, high, "-peaks", ", peaks"),
             PicturePath("ticks", box.ticks(compactions, TICK), many),
             dots,
         ]
     steps = _steps(seen, side.tokens, compactions)
-    line = PicturePath(kind if len(compactions) <= DENSE else f"{kind}-peaks", box.line(steps, side.tokens), side.name)
     if len(compactions) > DENSE:
-        return [line, PicturePath("ticks", box.ticks(compactions, TICK), f"{len(compactions):,} compactions"), dots]
-    return [line, PicturePath("compactions", box.dots(compactions, side.tokens), "compaction"), dots]
+        ticks = PicturePath("ticks", box.ticks(compactions, TICK), f"{len(compactions):,} compactions")
+        return [*_both(side, box, steps, "-peaks"), ticks, dots]
+    return [
+        *_both(side, box, steps),
+        PicturePath("compactions", box.dots(compactions, side.tokens), "compaction"),
+        dots,
+    ]
+
+
+def _both(side: TimelineSide, box: Box, steps: Ints, kind: str = "", which: str = "") -> list[PicturePath]:
+    """The line of what is estimated, and over it that of what was counted. `kind` and `which`: what their kinds and
+    names end with."""
+    return [
+        PicturePath(f"estimated{kind}", box.line(steps, side.estimated(steps)), f"estimated prompt tokens{which}"),
+        PicturePath(f"recorded{kind}", box.line(steps, side.counted), f"recorded prompt tokens{which}"),
+    ]
 
 
 def _replayed(data: Timeline, box: Box, seen: range) -> list[PicturePath]:

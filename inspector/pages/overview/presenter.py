@@ -32,7 +32,17 @@ from inspector.figures.timeline import Floats, Ints, Timeline, peaks
 from inspector.pages.overview.figure import has_carpet, is_dense
 from inspector.pages.shared.bias import bias
 from inspector.pages.shared.kinds import kind_name
-from inspector.pages.shared.numbers import DASH, counted, percent, points, signed, signed_percent, step_number, tokens
+from inspector.pages.shared.numbers import (
+    ABOUT,
+    DASH,
+    counted,
+    percent,
+    points,
+    signed,
+    signed_percent,
+    step_number,
+    tokens,
+)
 from inspector.pages.shared.remedies import anchor
 from inspector.replays.choice import Choice
 
@@ -216,7 +226,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, forecast: Forecas
             _compare("largest request, tokens", _largest(before), _largest(after)),
             _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
         ],
-        "honesty": honesty(data, forecast),
+        "honesty": f"{honesty(data, forecast)}{_uncounted(data)}",
         "windows": windows_words(replayed.call_windows, WindowWarning.REPLAY),
     }
 
@@ -265,6 +275,16 @@ def honesty(data: Timeline, forecast: Forecast) -> str:
         f"1 call ahead {_off(forecast.get('1'))}, 10 calls {_off(forecast.get('10'))}, "
         f"50 calls {_off(forecast.get('50'))}, "
         f"first call after a compaction {_off(forecast.get('compaction'))}."
+    )
+
+
+def _uncounted(data: Timeline) -> str:
+    """How many calls of a recording that counts others are estimated. Where none is counted, a replay says so itself."""
+    missing = int(np.isnan(data.recorded).sum())
+    if missing in (0, len(data)):
+        return ""
+    return (
+        f" The figures of {missing:,} of the {len(data):,} recorded calls are estimates: the file has no count of them."
     )
 
 
@@ -472,7 +492,7 @@ def table(data: Timeline, first: int, path: str, choice: Choice) -> tuple[list[d
             "step": f"{step_number(step):,}",
             "url": path + choice.query(at=step_number(step)),
             "cells": [
-                tokens(data.recorded[step]),
+                ("" if not np.isnan(data.recorded[step]) else ABOUT) + tokens(data.requests[step]),
                 *_decided(data, step),
                 DASH if replayed is None else tokens(replayed[step]),
             ],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from guard_core.shares import per_cent
 
 DASH = "–"
+ABOUT = "≈"  # before a count that is modelled or estimated
 NARROW = "\u00a0"  # between a number and its sign, so that no line ends there
 
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from guard_core.ledger import Ledger
 from inspector.figures.timeline import NO_STEPS, Ints, Timeline
-from inspector.pages.shared.numbers import short, step_number
+from inspector.pages.shared.numbers import ABOUT, short, step_number
 from inspector.replays.choice import Choice
 
 ROW_HEIGHT = 28  # pixels, as in static/css/steps.css
 WINDOW = 72  # rows sent at a time; with more, a page of steps of a long session has more than 2,000 elements
-ABOUT = "≈"  # before a count that is modelled or estimated
 MARKS = {
     "overflow": ("✕", " is-overflow", "overflow"),
     "compaction": ("▼", " is-compaction", "compaction"),
@@ -121,12 +120,12 @@ def _row(data: Timeline, step: int, side: str, kind: str, name: str, url: str, *
 
 def prompt_tokens(data: Timeline, step: int, side: str) -> tuple[float, bool]:
     """Prompt tokens of a step on one side, and whether the provider counted them: those of a replay are modelled once
-    its requests differ, and where the provider reported nothing the heuristic estimate is shown."""
+    its requests differ, and so is a recorded request where the provider reported nothing."""
     value = float(data.recorded[step])
     if side == "replayed" and data.replayed is not None:
         differs = data.replayed.divergence is not None and step >= data.replayed.divergence
         return float(data.replayed.prompt_tokens[step]), not (differs or np.isnan(value))
-    return (float(data.heuristic[step]), False) if np.isnan(value) else (value, True)
+    return float(data.requests[step]), not np.isnan(value)
 
 
 def neighbours(

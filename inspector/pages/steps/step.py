@@ -13,7 +13,7 @@ from inspector.figures.timeline import NO_STEPS
 from inspector.pages.session.frame import Frame, other_step_note
 from inspector.pages.shared import card as cards
 from inspector.pages.shared import parts
-from inspector.pages.shared.numbers import counted, moment, percent, step_number, turn_number
+from inspector.pages.shared.numbers import ABOUT, counted, moment, percent, step_number, tokens, turn_number
 from inspector.pages.shared.own_card import own_card
 from inspector.pages.shared.simulator import step_query
 from inspector.pages.steps import presenter
@@ -112,7 +112,10 @@ def _badges(page: Frame, at: int) -> list[dict[str, str]]:
 def _facts_line(page: Frame, at: int) -> list[str]:
     call, columns = page.analysis.head.calls[at], page.analysis.ledger.steps
     recorded, cached = int(columns["prompt_tokens"][at]), int(columns["cached_tokens"][at])
-    facts = [f"{recorded:,} prompt tokens (provider)" if recorded >= 0 else "no provider count"]
+    facts = [f"{recorded:,} prompt tokens (provider)"]
+    if recorded < 0:
+        estimated = tokens(float(page.analysis.data.requests[at]))
+        facts = [f"{ABOUT}{estimated} prompt tokens (estimated), no provider count"]
     trace = page.analysis.replayed.columns
     if page.side == "replayed" and int(trace["prompt_tokens_source"][at]) != PROVIDER:
         modelled = int(trace["modelled_prompt_tokens"][at])

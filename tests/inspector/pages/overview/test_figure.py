@@ -25,7 +25,7 @@ def made(steps=40, *, replayed=True, window=200_000):
     at = np.arange(steps) * 2 + 1
     return Timeline(
         recorded=recorded,
-        requests=recorded,
+        requests=recorded.copy(),
         heuristic=grow,
         calibrated=grow * 1.5,
         threshold=np.full(steps, window * 0.9),
@@ -126,6 +126,17 @@ def test_a_count_between_two_calls_without_one_is_a_point():
     data.recorded[[0, 1, 2, 4, 5]] = np.nan
     trace = next(trace for trace in context_timeline(data).data if trace.name == "recorded prompt tokens")
     assert trace.mode == "lines+markers"
+
+
+def test_what_was_not_counted_is_a_dashed_line_to_the_counts_beside_it():
+    data = made(9, replayed=False)
+    data = replace(data, compactions=np.array([4]))
+    data.recorded[4:6] = np.nan
+    shown = {trace.name: trace for trace in context_timeline(data).data}
+    assert np.flatnonzero(~np.isnan(shown["estimated prompt tokens"].y)).tolist() == [3, 4, 5, 6]
+    assert np.flatnonzero(np.isnan(shown["recorded prompt tokens"].y)).tolist() == [4, 5]
+    assert shown["estimated prompt tokens"].line.dash != shown["recorded prompt tokens"].line.dash
+    assert shown["compaction"].y[0] == pytest.approx(data.requests[4])
 
 
 def dense(steps=5_000, every=20):

@@ -44,7 +44,9 @@ def test_a_replay_begins_where_it_differs():
 def test_without_counts_the_estimate_is_drawn_under_its_own_name():
     data = made(replayed=False)
     data.recorded[:] = np.nan
-    assert kinds(data)["heuristic"].name == "heuristic estimate"
+    shown = kinds(data)
+    assert shown["estimated"].name == "estimated prompt tokens"
+    assert "recorded" not in shown
 
 
 def test_levels_that_are_near_each_other_keep_their_words_apart():

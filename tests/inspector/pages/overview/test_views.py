@@ -3,9 +3,11 @@
 import html
 import json
 import re
+from base64 import b64decode
 from html.parser import HTMLParser
 
 import msgspec
+import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -15,8 +17,9 @@ from guard_core.sessions import UNRECORDED_COMPACTIONS, Evidence, ModelCall, Rec
 from guard_core.views import Inserted, Span
 from inspector.models import Session
 from inspector.pages.shared.listing import about
+from inspector.pages.shared.numbers import short
 from tests.builders import model, session, tool_result, transcript, user
-from tests.guard_core.checker.cases import clearing, in_characters
+from tests.guard_core.checker.cases import clearing, exchange, in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
 from tests.inspector.pages.conftest import stored
 
@@ -108,6 +111,29 @@ def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, 
     assert text.count('<th scope="row" class="num"><a href') == 40
     assert f'<th scope="row" class="num"><a href="{gap.get_absolute_url()}steps?at=1">1</a></th>' in text
     assert "Steps 1 to 40 of 55" in text
+
+
+@pytest.mark.parametrize("counted_calls", [0, 4])
+def test_what_was_not_counted_has_one_size_in_tile_caption_chart_table_and_steps(client, store, counted_calls):
+    """Of ten calls only the first have a count."""
+    value = exchange(10, tokens=lambda call: 9_000 + 1_500 * call if call < counted_calls else None, size=9_000)
+    row = store(value)
+    response = page(client, row, "?table=1&policy=none")
+    tile = response.context["kpis"][0]
+    peak = re.match(r"([\d,]+) of", tile["note"]).group(1)
+    drawn = {trace["name"]: trace["y"] for trace in response.context["figure"]["data"]["data"]}
+    estimated = drawn["estimated prompt tokens"]
+    assert f"{np.nanmax(np.frombuffer(b64decode(estimated['bdata']), estimated['dtype'])):,.0f}" == peak
+    assert ("recorded prompt tokens" in drawn) == (counted_calls > 0)
+    assert f'<td class="num">≈{peak}</td>' in response.content.decode()
+    words = "The figures of 6 of the 10 recorded calls are estimates: the file has no count of them."
+    assert (words in response.content.decode()) == (counted_calls > 0)
+    assert "estimated prompt tokens" in [path.name for path in response.context["figure"]["picture"].paths]
+    shown = client.get(row.get_absolute_url() + "steps?at=10").content.decode()
+    assert f"≈{peak} prompt tokens (estimated), no provider count" in shown
+    sizes = re.findall(r'step-tokens">≈([^<]+)<', shown)
+    assert sizes[-1] == short(int(peak.replace(",", "")))
+    assert len(sizes) == 10 - counted_calls
 
 
 def test_findings_lead_to_their_steps(client, gap):

@@ -24,10 +24,13 @@ def test_a_session_without_calls_has_no_strip():
     assert strip(made(0, replayed=False)) == {"empty": True}
 
 
-def test_where_nothing_was_recorded_the_estimate_stands_in():
+def test_where_nothing_was_counted_the_estimates_are_drawn():
     data = made(10, replayed=False)
     data.recorded[:] = np.nan
-    assert strip(data)["line"].count("L") == 11  # ten steps and the edges of the first and the last
+    shown = strip(data)
+    assert shown["estimated"].count("L") == 11  # ten steps and the edges of the first and the last
+    assert shown["line"] == ""
+    assert shown["label"].startswith("Estimated prompt tokens over")
 
 
 def test_a_single_call_fills_the_strip():
@@ -38,7 +41,7 @@ def test_a_single_call_fills_the_strip():
 
 def test_an_unknown_value_breaks_the_line():
     data = made(10, replayed=False)
-    data.recorded[4] = data.heuristic[4] = np.nan
+    data.recorded[4] = data.requests[4] = np.nan
     line = strip(data)["line"]
     assert line.count("M") == 2
     assert "L400 " in line
@@ -48,8 +51,11 @@ def test_an_unknown_value_breaks_the_line():
 def test_counts_and_estimates_are_never_one_line():
     data = made(10, replayed=False)
     data.recorded[:4] = np.nan
-    assert strip(data)["line"].startswith("M400 ")
-    assert strip(data)["label"].startswith("Recorded prompt tokens")
+    shown = strip(data)
+    assert shown["line"].startswith("M400 ")
+    assert "L450 " in shown["estimated"]  # to the first that was counted
+    assert "L550 " not in shown["estimated"]
+    assert shown["label"].startswith("Recorded and estimated prompt tokens")
 
 
 def test_the_replayed_side_has_its_own_line_and_marks():
