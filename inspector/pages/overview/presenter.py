@@ -279,7 +279,7 @@ def honesty(data: Timeline, forecast: Forecast) -> str:
 
 
 def _uncounted(data: Timeline) -> str:
-    """How many calls of a recording that counts others are estimated. Where none is counted, a replay says so itself."""
+    """How many calls of a recording that counts others are estimated; where none is counted, a replay says so."""
     missing = int(np.isnan(data.recorded).sum())
     if missing in (0, len(data)):
         return ""
