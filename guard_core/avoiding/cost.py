@@ -33,14 +33,13 @@ class Cost(msgspec.Struct, frozen=True):
 def cost_of(case: Case, rules: Sequence[StatedRule] | None) -> Cost:
     """What a side costs; `rules` None: they were not looked for."""
     losses = losses_of(SentRequests(case), rules)
-    unseen = any(item.counted is not None and case.facts.removes_nothing(item.counted) for item in case.fired)
     return Cost(
         losses.requests,
         losses.requests_dropped,
         losses.rules,
         losses.rules_gone,
         int(case.tokens.sum()),
-        case.is_recorded and unseen,
+        losses.is_least,
     )
 
 

@@ -191,7 +191,7 @@ def _cells(item: Compared) -> tuple[Any, ...]:
         costs.summariser_prompt + costs.summariser_output,
         "unknown" if costs.total is None else dollars(costs.total),
         row.unpaid if costs.total is not None else None,
-        losses.requests_dropped,
-        None if losses.rules_gone < 0 else losses.rules_gone,
+        f"≥ {losses.requests_dropped:,}" if losses.is_least else losses.requests_dropped,
+        None if losses.rules_gone < 0 else f"≥ {losses.rules_gone:,}" if losses.is_least else losses.rules_gone,
         losses.parted_steps,
     )

@@ -106,6 +106,7 @@ def _lane(lane: Lane) -> dict[str, Any]:
         "last_step": lane.last_step,
         "last_step_verbatim": lane.last_verbatim,
         "lost": None if lane.lost is None else {"step": lane.lost.step, "compaction": lane.lost.compaction},
+        "unseen": {"step": lane.unseen_from, "compaction": lane.unseen_by} if lane.is_unseen else None,
         "withdrawn": None
         if lane.withdrawn_at < 0
         else {"step": lane.withdrawn_at, "message": lane.snippet.withdrawn_by},

@@ -61,6 +61,7 @@ STATE_WORDS = {
     SnippetState.GONE: "gone",
 }
 WITHDRAWN = "withdrawn"
+NOT_KNOWN = "not known"
 
 
 class Snippet(msgspec.Struct, frozen=True):
@@ -102,8 +103,9 @@ class SnippetChange(msgspec.Struct, frozen=True):
 class Lane(msgspec.Struct, frozen=True):
     """A snippet over all steps of a side: `changes` in their order, the first from NOT_YET. `messages` are those of the
     log that have its words. `read_again` are the results of tools, by their events, that brought the words back after
-    no request had them in a message, and `read_again_tokens` their prompt tokens as attributed. `fell_at` is the step
-    at which the recorded prompt fell without a compaction, if the last request may have lost the words there; -1: none.
+    no request had them in a message, and `read_again_tokens` their prompt tokens as attributed. `unseen_from` is the
+    first step whose request may lack words that the file has there: the recorded prompt fell without a compaction, or
+    the file does not have what the compaction `unseen_by`, counted from 0, removed; -1: none.
     `withdrawn_at` is the first step whose request was sent after the user had taken a rule back, -1: none was; what has
     become of the words from then on is no loss.
     """
@@ -114,7 +116,8 @@ class Lane(msgspec.Struct, frozen=True):
     messages: int
     read_again: tuple[int, ...] = ()
     read_again_tokens: int = 0
-    fell_at: int = -1
+    unseen_from: int = -1
+    unseen_by: int = -1
     withdrawn_at: int = -1
 
     def runs(self) -> Iterator[tuple[int, int, SnippetState]]:
@@ -131,6 +134,11 @@ class Lane(msgspec.Struct, frozen=True):
     def last_state(self) -> SnippetState:
         """The state in the last request."""
         return self.changes[-1].after if self.changes else SnippetState.NOT_YET
+
+    @property
+    def is_unseen(self) -> bool:
+        """Is it not known whether the last request still has the words that the file has there?"""
+        return self.unseen_from >= 0
 
     @property
     def last_step(self) -> int:
@@ -151,7 +159,9 @@ class Lane(msgspec.Struct, frozen=True):
     @property
     def state_words(self) -> str:
         """The state in the last request, in words; "withdrawn" of what the user took back, whoever has the words."""
-        return STATE_WORDS[self.last_state] if self.withdrawn_at < 0 else WITHDRAWN
+        if self.withdrawn_at >= 0:
+            return WITHDRAWN
+        return NOT_KNOWN if self.is_unseen else STATE_WORDS[self.last_state]
 
     @property
     def losses(self) -> tuple[SnippetChange, ...]:
@@ -183,6 +193,8 @@ def worst_first(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
     def place(lane: Lane) -> int:
         if lane.withdrawn_at >= 0:
             return 8
+        if lane.is_unseen:
+            return rank[SnippetState.UNKNOWN]
         return 5 if lane.losses and not lane.lost else rank.get(lane.last_state, 7)
 
     return tuple(sorted(lanes, key=place))
@@ -436,6 +448,8 @@ class Search:
         by, starts = self.snippets[row].withdrawn_by, self.sent.ledger.steps["at"]
         first = int(np.searchsorted(starts, by, side="right"))
         withdrawn_at = first if by >= 0 and first < len(starts) else -1
+        may_be_gone = len(states) and int(states[-1]) in HELD and self.sent.trace is None and row not in self._in_system
+        unseen_from, unseen_by = self._unseen(row) if may_be_gone else (-1, -1)
         return Lane(
             self.snippets[row],
             len(states),
@@ -443,14 +457,15 @@ class Search:
             len(self.places[row]),
             tuple(again),
             int(tokens[again].sum()) if again else 0,
-            self._fell_at(row) if len(states) and int(states[-1]) in HELD else -1,
+            unseen_from,
+            unseen_by,
             withdrawn_at,
         )
 
     def _fell_at(self, row: int) -> int:
         """The last silent fall of a recording's prompt since the history was last rewritten, if no message brought the
         words after it; -1: none."""
-        if self.sent.trace is not None or not self.sent.facts.lasting_falls or row in self._in_system:
+        if not self.sent.facts.lasting_falls:
             return -1
         steps = self.sent.ledger.steps
         step = self.sent.facts.lasting_falls[-1].step
@@ -459,6 +474,25 @@ class Search:
             steps["epoch"][step] == steps["epoch"][-1] and not (returned & (self.places[row] < steps["at"][-1])).any()
         )
         return step if is_open else -1
+
+    def _unseen(self, row: int) -> tuple[int, int]:
+        """The step since which a recording's requests may lack the words though the file has them there, and the
+        compaction before it, -1 where there was none: the last one of which the file does not have what it removed, if
+        neither what it inserted nor a message since has the words, and no history was written down after it."""
+        if (fell_at := self._fell_at(row)) >= 0:
+            return fell_at, -1
+        steps = self.sent.ledger.steps
+        bases = self.sent.ledger.bases[: int(steps["epoch"][-1]) + 1]
+        for item in reversed(self.sent.fired):
+            if item.counted is None or not all(one.removes_nothing for one in bases[item.counted.place :]):
+                return -1, -1
+            base = bases[item.counted.place]
+            returned = (self.places[row] >= base.at) & (self.places[row] < steps["at"][-1])
+            inserted = tuple(part for part in base.view if not isinstance(part, Span))
+            if returned.any() or self.states_in(inserted, item.counted.place)[row] in HELD:
+                return -1, -1
+            return item.step, item.index
+        return -1, -1
 
     def _compaction(self, row: int, step: int, state: SnippetState) -> int:
         """The compaction, counted from 0, that a step is the first after; -1: none. Of several before one call it is,

@@ -104,8 +104,11 @@ def outcome_words(lane: Lane) -> str:
             return f"{words}; no request is known to have it"
         known = "known to have" if lane.lost.before in UNSURE else "with"
         return f"{words}; the last request {known} it is step {lane.last_step + 1:,}"
-    if lane.fell_at >= 0:
-        return f"unknown since the recorded prompt fell at {at_step(lane.fell_at)}; no message has brought it again"
+    if lane.is_unseen:
+        since = f"the recorded prompt fell at {at_step(lane.unseen_from)}"
+        if lane.unseen_by >= 0:
+            since = f"{compactions_words([lane.unseen_by])}, as the file does not have what it removed"
+        return f"unknown since {since}; no message has brought it again"
     back = f"lost and back {counted(len(lane.losses), 'time')}" if lane.losses else ""
     held = (
         "in the last request"
@@ -181,15 +184,17 @@ def _held_words(rules: list[Lane]) -> str:
     unknown, translated = (
         sum(lane.last_state is state for lane in rules) for state in (SnippetState.UNKNOWN, SnippetState.TRANSLATED)
     )
-    fallen = [lane for lane in rules if lane.fell_at >= 0]
-    paraphrased = sum(lane.last_state is SnippetState.PARAPHRASED for lane in rules if lane.fell_at < 0)
-    held = sum(lane.last_state in HELD for lane in rules) - len(fallen) - paraphrased
+    unseen = sum(lane.unseen_by >= 0 for lane in rules)
+    fallen = sum(lane.is_unseen for lane in rules) - unseen
+    paraphrased = sum(lane.last_state is SnippetState.PARAPHRASED for lane in rules if not lane.is_unseen)
+    held = sum(lane.last_state in HELD for lane in rules) - fallen - unseen - paraphrased
     fates = {
         "only paraphrased": paraphrased,
         "lost": len(lost),
         "perhaps translated in a summary": translated,
         "in a summary of unknown text, if at all": unknown,
-        "unknown since the recorded prompt fell": len(fallen),
+        "unknown since the recorded prompt fell": fallen,
+        "perhaps removed by a compaction": unseen,
     }
     fates = {fate: count for fate, count in fates.items() if count}
     each = ", ".join(f"{count:,} {fate}" for fate, count in fates.items())
@@ -199,6 +204,6 @@ def _held_words(rules: list[Lane]) -> str:
     if len(rules) in fates.values():  # all became the same
         are = {1: "it is", 2: "both are"}.get(len(rules), f"all {len(rules):,} are")
         each = f"{are} {next(iter(fates))}"
-    known = " known to be" if unknown or fallen else ""
+    known = " known to be" if unknown or fallen or unseen else ""
     none = f"none of the {len(rules):,} instructions are" if len(rules) > 1 else "the one instruction are not"
     return ": ".join(filter(None, (f"The words of {none}{known} in the last request", each))) + "."

@@ -43,13 +43,15 @@ class Losses(msgspec.Struct, frozen=True):
     """`requests` messages that began a turn, of them `requests_dropped` that were not in some later request as they
     were, nor repeated in it by the policy; `rules` sentences that state a rule, of them `rules_gone` from the last
     request (-1: not looked for); `parted_steps` requests with a tool call whose result is missing, or the reverse,
-    though the log has both."""
+    though the log has both. `is_least`: the file does not hold all that the recording's compactions removed, so that
+    more may be missing."""
 
     requests: int
     requests_dropped: int
     rules: int
     rules_gone: int
     parted_steps: int
+    is_least: bool = False
 
 
 class StatedRule(msgspec.Struct, frozen=True):
@@ -107,12 +109,14 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
         np.add.at(missing, np.searchsorted(users, gaps[:, 0]), 1)
         np.add.at(missing, np.searchsorted(users, gaps[:, 1]), -1)
     total, remaining = _rules(sent, texts, rules or ())
+    unseen = any(item.counted is not None and sent.facts.removes_nothing(item.counted) for item in sent.fired)
     return Losses(
         requests=seen,
         requests_dropped=int((np.cumsum(missing[:seen]) > 0).sum()),
         rules=total if rules is not None and size else -1,
         rules_gone=total - remaining if rules is not None and size else -1,
         parted_steps=parted,
+        is_least=sent.trace is None and unseen,
     )
 
 

@@ -179,6 +179,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     never_paid: int | None
     costs: ReportCosts
     reported: ReportCosts | None
+    is_least: bool = False  # the file does not hold all that was removed: more requests may have been dropped
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from guard_core.report.building import ReportOptions, build, facts_of, sources_o
 from guard_core.report.document import sealed
 from guard_core.report.sides import SideSource
 from guard_core.report.tables import ReportOrigin, ReportPart, Table, TableReport
-from guard_core.report.words import side_title
+from guard_core.report.words import decision_sentences, side_title, window_words
 from guard_core.sessions import Session
 from guard_core.trace import Term
 from guard_core.version import __version__
@@ -46,10 +46,8 @@ def extract(
     else:
         source = sources_of(facts, Prices.of(session, facts.ledger), options)[-1]
         about, sentences, tables = _decision(source, part.number, report)
-    window = report.window
     agent = agent_name(report.session.agent, report.session.format)
     made_by = ", ".join(filter(None, (agent, report.session.model)))
-    note = f": {window.note}" if window.note else ""
     return sealed(
         TableReport(
             engine_version=__version__,
@@ -60,7 +58,7 @@ def extract(
             sessions=(report.session.title,) if report.session.title else (),
             tables=tuple(item for item in tables if item.rows),
             assumptions=(
-                f"Context window {window.value:,} tokens ({window.source}, {window.status}{note}).",
+                window_words(report.window),
                 *report.assumptions,
             ),
             made=ReportOrigin(report.session.digest, part, report.asked),
@@ -80,7 +78,7 @@ def _compaction(side: doc.Side, number: int) -> tuple[str, list[str], list[Table
     )
     sentences = [sizes, f"Trigger: {item.trigger}; known by: {item.evidence}."]
     if item.decision is not None:
-        sentences += [item.decision.sentence, item.decision.inequality]
+        sentences += decision_sentences(item.decision)
     elif item.reason:
         sentences.append(item.reason.replace(">=", "≥"))
     if item.price is not None:
@@ -141,7 +139,7 @@ def _decision(source: SideSource, step: int, report: doc.Report) -> tuple[str, l
             ("context window", report.window.value, report.window.source),
         ),
     )
-    sentences = [decision.sentence, decision.inequality, source.judge_at(step)]
+    sentences = [*decision_sentences(decision), source.judge_at(step)]
     return f"Step {step + 1:,} of {count:,}", sentences, [*_terms(decision), request]
 
 

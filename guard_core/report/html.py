@@ -19,6 +19,7 @@ from guard_core.report.svg import anchor, chart
 from guard_core.report.words import (
     COMPACTION_HEADS,
     compaction_row,
+    decision_sentences,
     figures,
     forecast_row,
     grouped,
@@ -27,6 +28,7 @@ from guard_core.report.words import (
     provenance,
     side_title,
     title_of,
+    window_words,
 )
 
 PAPER_ROWS = 60  # as in report.css
@@ -74,10 +76,7 @@ def _body(report: Report) -> Iterator[Content]:
     yield tag("p", f"Compaction report · {made_by}", class_="muted")
     yield tag("p", main.verdict.sentence, class_=f"verdict {main.verdict.severity}")
     yield [tag("blockquote", item.text) for item in report.remarks if item.step < 0]
-    window = report.window
-    note = f": {window.note}" if window.note else ""
-    doubt = "" if window.status in ("known", "table") else f", {window.status}"
-    yield tag("p", f"Context window {window.value:,} tokens ({window.source}{doubt}{note}).")
+    yield tag("p", window_words(report.window))
     for side in report.sides:
         yield from _side(report, side)
     yield from _rule(report)
@@ -141,8 +140,7 @@ def _compaction(report: Report, side: Side, item: ReportCompaction) -> Iterator[
     yield tag("h3", f"Compaction {item.index + 1:,}, {place}", id=anchor(side, item))
     yield [tag("blockquote", remark.text) for remark in report.remarks if remark.step == item.step >= 0]
     if item.decision is not None:
-        compared = item.decision.inequality if item.decision.terms else ""  # else there was nothing to compare
-        yield tag("p", item.decision.sentence, f" {compared}" if compared else "")
+        yield tag("p", " ".join(decision_sentences(item.decision)))
         rows = [
             (
                 term.name,

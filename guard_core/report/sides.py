@@ -29,7 +29,7 @@ from guard_core.replay import observe_recorded
 from guard_core.report import document as doc
 from guard_core.rules import OwnChecks
 from guard_core.rules.agreement import ExplainedCompaction
-from guard_core.rules.words import decision_words, inequality
+from guard_core.rules.words import NOTHING, decision_words, inequality
 from guard_core.sessions import Provenance
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.triggers import AUTOMATIC
@@ -111,6 +111,7 @@ class SideSource:
             total_prompt_tokens=row.costs.prompt,
             requests=row.losses.requests,
             requests_dropped=row.losses.requests_dropped,
+            is_least=row.losses.is_least,
             calls_without_result_steps=row.losses.parted_steps,
             never_paid=row.unpaid if row.costs.total is not None else None,
             costs=_costs(row.costs),
@@ -253,7 +254,7 @@ class SideSource:
             outcome = "fires here, and the recording did not compact" if fires else "did not compact here"
         sign = f"{count:,} {'≥' if fires else '<'} {threshold:,}" if min(count, threshold) >= 0 else ""
         policy = policy_kind(trace.policy).make(trace.settings.get("profile") or None)
-        return doc.ReportDecision(f"{title} {outcome}.", sign or "nothing to compare", policy.explain(trace, step))
+        return doc.ReportDecision(f"{title} {outcome}.", sign or NOTHING, policy.explain(trace, step))
 
     def judge_at(self, step: int) -> str:
         """By which rule the decision before a call is judged, in a sentence."""
@@ -348,9 +349,9 @@ def _facts(lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
     return doc.FactsLost(
         sentence=" ".join(filter(None, (summary_words(lanes), blind))),
         instructions=len(lanes),
-        held=sum(lane.last_state in HELD and lane.fell_at < 0 for lane in holding),
+        held=sum(lane.last_state in HELD and not lane.is_unseen for lane in holding),
         lost=sum(lane.last_state is SnippetState.GONE and lane.lost is not None for lane in holding),
-        unknown=sum(lane.last_state in UNSURE or lane.fell_at >= 0 for lane in holding),
+        unknown=sum(lane.last_state in UNSURE or lane.is_unseen for lane in holding),
         listed=tuple(map(_fact, worst_first(lanes)[:MOST_FACTS])),
     )
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from guard_core.estimation.usage import PROVIDER
 from guard_core.outcomes.words import dollars
-from guard_core.report.document import ForecastError, Hidden, Report, ReportCompaction, Side
+from guard_core.report.document import (
+    ForecastError,
+    Hidden,
+    Report,
+    ReportCompaction,
+    ReportDecision,
+    ReportWindow,
+    Side,
+)
+from guard_core.rules.words import NOTHING
 from guard_core.trace import PROMPT_SOURCES
 from guard_core.windows.prices import UNIT
 
@@ -45,10 +54,24 @@ def title_of(report: Report) -> str:
     return report.title or report.session.title or "Compaction report"
 
 
+def window_words(window: ReportWindow) -> str:
+    """The context window that a report assumes, where it is from, and whether that is doubted."""
+    note = f": {window.note}" if window.note else ""
+    doubt = "" if window.status in ("known", "table", window.source) else f", {window.status}"
+    return f"Context window {window.value:,} tokens ({window.source}{doubt}{note})."
+
+
+def decision_sentences(decision: ReportDecision) -> list[str]:
+    """What a decision was, and the comparison, where there was something to compare."""
+    compared = [decision.inequality] if decision.terms and decision.inequality != NOTHING else []
+    return [decision.sentence, *compared]
+
+
 def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
     """Label, value and source of the figures of a side."""
     outcome = side.outcome
     costs = outcome.costs
+    least = "at least " if outcome.is_least else ""
     is_counted = side.name == "recorded" and report.session.reported_calls == report.session.calls
     rows = [
         ("compactions", f"{outcome.compactions:,}", ""),
@@ -58,7 +81,7 @@ def figures(report: Report, side: Side) -> list[tuple[str, str, str]]:
         ("total prompt tokens", f"{costs.prompt:,}", "recorded" if is_counted else "modelled"),
         ("of these from the cache", f"{costs.cached:,}", costs.source),
         ("cost", money(costs.total), "" if costs.total is None else "modelled, at list prices"),
-        ("users' requests no longer held", f"{outcome.requests_dropped:,} of {outcome.requests:,}", ""),
+        ("users' requests no longer held", f"{least}{outcome.requests_dropped:,} of {outcome.requests:,}", ""),
     ]
     if outcome.reported is not None:
         reported = outcome.reported
@@ -87,7 +110,7 @@ def compaction_row(item: ReportCompaction) -> tuple[str, ...]:
         count,
         threshold,
         item.agreement or item.evidence,
-        f"{item.instructions_lost:,}",
+        f"{item.instructions_lost:,}" if item.before > 0 or item.instructions_lost else "–",
     )
 
 

@@ -202,6 +202,7 @@ def agreement_words(explanation: Explanation) -> str:
     return f"{explanation.agrees:,} of {compared:,} {noun}{rest}"
 
 
+NOTHING = "nothing to compare"  # in the place of a comparison, where one side is not known
 SIGNS = {">=": ("<", "≥"), ">": ("≤", ">")}  # of a rule's relation: where it does not hold, and where it does
 
 
@@ -214,7 +215,7 @@ def inequality(decision: RuleDecision) -> str:
     """The comparison at one check with its numbers: "155,277 ≥ 155,000 = 200,000 − 32,000 (max output) − 13,000"."""
     rule, count = decision.rule, decision.count
     if count is None:
-        return "nothing to compare"
+        return NOTHING
     if rule is None:
         return f"{count:,} prompt tokens"
     if rule.threshold is None and rule.checks is Moment.REFUSAL and rule.window is not None:

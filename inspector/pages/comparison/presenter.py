@@ -12,12 +12,13 @@ from django.urls import reverse
 from guard_core.counts import RECORDED
 from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.outcomes.cycles import Cycle
+from guard_core.outcomes.losses import Losses
 from guard_core.outcomes.outcome import PolicyOutcome
 from guard_core.outcomes.words import closest_words, dollars, rewrites_words, summariser_words
 from guard_core.windows.prices import UNIT
 from inspector.figures.sparkline import sparkline, words
 from inspector.pages.session.frame import Frame
-from inspector.pages.shared.numbers import DASH, counted, percent, short, signed, step_number, tokens
+from inspector.pages.shared.numbers import DASH, NARROW, counted, percent, short, signed, step_number, tokens
 from inspector.replays.choice import Choice
 from inspector.replays.comparing import PolicyComparison, PolicyRow
 
@@ -111,14 +112,19 @@ def _unpaid(row: PolicyOutcome) -> ComparisonCell:
 
 def _requests(row: PolicyOutcome) -> ComparisonCell:
     losses = row.losses
-    return ComparisonCell(tokens(losses.requests_dropped), f"of {losses.requests:,}")
+    return ComparisonCell(f"{_least(losses)}{tokens(losses.requests_dropped)}", f"of {losses.requests:,}")
+
+
+def _least(losses: Losses) -> str:
+    """Before a number that may be larger: the file does not hold all that was removed."""
+    return f"≥{NARROW}" if losses.is_least else ""
 
 
 def _rules(row: PolicyOutcome) -> ComparisonCell:
     losses = row.losses
     if losses.rules <= 0:
         return ComparisonCell(DASH, "none stated" if losses.rules == 0 else "")
-    return ComparisonCell(tokens(losses.rules_gone), f"of {losses.rules:,}")
+    return ComparisonCell(f"{_least(losses)}{tokens(losses.rules_gone)}", f"of {losses.rules:,}")
 
 
 def _parted(row: PolicyOutcome) -> ComparisonCell:

@@ -36,7 +36,9 @@ def row(lane: Lane, page: Frame) -> dict[str, Any]:
         "paths": picture(lane),
         "label": label(lane),
         "state": lane.state_words,
-        "badge": BADGES.get(lane.last_state, "badge-compaction") if lane.withdrawn_at < 0 else "badge-outline",
+        "badge": "badge-outline"
+        if lane.withdrawn_at >= 0 or lane.is_unseen
+        else BADGES.get(lane.last_state, "badge-compaction"),
         "last": step_link(lane.last_step, page),
         "lost": None if lost is None else step_link(lost.step, page),
         "first_lost": step_link(lane.losses[0].step, page) if lost is not None and len(lane.losses) > 1 else None,
@@ -48,8 +50,10 @@ def row(lane: Lane, page: Frame) -> dict[str, Any]:
 
 def label(lane: Lane) -> str:
     """A lane in one sentence, for those who do not see it."""
-    held = sum(stop - start for start, stop, state in lane.runs() if state in HELD)
-    return f"In {held:,} of {counted(lane.steps, 'request')}; {outcome_words(lane)}."
+    known = lane.unseen_from if lane.is_unseen else lane.steps
+    held = sum(max(0, min(stop, known) - start) for start, stop, state in lane.runs() if state in HELD)
+    least = "at least " if lane.is_unseen else ""
+    return f"In {least}{held:,} of {counted(lane.steps, 'request')}; {outcome_words(lane)}."
 
 
 def step_link(step: int, page: Frame) -> dict[str, str] | None:

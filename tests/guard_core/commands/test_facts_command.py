@@ -57,7 +57,11 @@ def test_a_compaction_whose_removals_are_not_in_the_file_is_named(tmp_path, caps
     path.write_bytes(native.write(session(*events, calls=calls, compactions=(compaction(3, (0, 3)),))))
     unknown = "What compaction 1 removed is not in the file: whether later requests still have what was said before is"
     assert main(["facts", str(path)]) == 0
-    assert f"The words of 1 of 1 instruction are in the last request. {unknown} not known." in capsys.readouterr().out
+    fate = "The words of the one instruction are not known to be in the last request: it is perhaps removed by"
+    assert f"{fate} a compaction. {unknown} not known." in capsys.readouterr().out
+    assert main(["facts", str(path), "--json"]) == 0
+    (output,) = json.loads(capsys.readouterr().out)["sessions"]
+    assert output["lanes"][0]["unseen"] == {"step": 2, "compaction": 0}
     assert main(["facts", str(path), "--policy", "none"]) == 0
     assert unknown not in capsys.readouterr().out
 
@@ -67,6 +71,7 @@ def test_its_json_has_every_lane_as_data(lost, capsys):
     (output,) = json.loads(capsys.readouterr().out)["sessions"]
     (lane,) = output["lanes"]
     assert (lane["kind"], lane["text"], lane["message"], lane["state"]) == ("rule", RULE, 0, "gone")
+    assert lane["unseen"] is None
     assert lane["lost"] == {"step": 2, "compaction": 0}
     assert lane["runs"] == [
         {"first": 0, "last": 1, "state": "verbatim"},

@@ -13,8 +13,9 @@ from guard_core.findings import Facts, recorded_findings, recorded_verdict
 from guard_core.outcomes.sent import SentRequests
 from guard_core.policies import get_policy
 from guard_core.replay import replay as played
-from guard_core.sessions import ModelCall
+from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
 from guard_core.summaries.sizes import FixedSummaries
+from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.findings.cases import compaction
@@ -376,7 +377,7 @@ def test_after_a_silent_fall_only_what_came_again_is_known_to_be_in_the_last_req
     calls = tuple(replace(call, prompt_tokens=count) for call, count in zip(built.calls, counts, strict=True))
     fell = replace(built, calls=calls)
     lanes = search(fell, Snippet("rule", RULE, 0), Snippet("rule", again, 1)).lanes()
-    assert [lane.fell_at for lane in lanes] == [2, -1]
+    assert [lane.unseen_from for lane in lanes] == [2, -1]
     assert (
         outcome_words(lanes[0]) == "unknown since the recorded prompt fell at step 3; no message has brought it again"
     )
@@ -384,8 +385,28 @@ def test_after_a_silent_fall_only_what_came_again_is_known_to_be_in_the_last_req
     assert summary_words(lanes) == (
         "The words of 1 of 2 instructions are in the last request, 1 unknown since the recorded prompt fell."
     )
-    (later,) = search(replace(fell, compactions=(compaction(6, (0, 6)),)), Snippet("rule", RULE, 0)).lanes()
-    assert later.fell_at == -1
+    (later,) = search(replace(fell, compactions=(compaction(6, (0, 1)),)), Snippet("rule", RULE, 0)).lanes()
+    assert later.unseen_from == -1
+
+
+def test_after_a_compaction_whose_removal_is_not_in_the_file_only_what_came_again_is_known_to_be_sent():
+    again, quoted = ENGLISH, EUROS
+    summary = (user(f"So far: {quoted}"),)
+    blind = RecordedCompaction(4, Evidence.MATCHED, "summary", (Span(0, 4), Inserted(0)), summary)
+    built = talk(blind, after={1: user(again), 2: user(quoted), 5: user(again)})
+    rules = [Snippet("rule", text, event) for event, text in enumerate((RULE, again, quoted))]
+    lanes = search(built, *rules).lanes()
+    assert [(lane.unseen_from, lane.unseen_by) for lane in lanes] == [(3, 0), (-1, -1), (-1, -1)]
+    assert outcome_words(lanes[0]) == (
+        "unknown since compaction 1, as the file does not have what it removed; no message has brought it again"
+    )
+    assert lanes[0].state_words == "not known"
+    assert worst_first(lanes)[0] is lanes[0]
+    assert summary_words(lanes) == (
+        "The words of 2 of 3 instructions are in the last request, 1 perhaps removed by a compaction."
+    )
+    (later,) = search(replace(built, compactions=(blind, compaction(6, (0, 1)))), rules[0]).lanes()
+    assert later.unseen_from == -1
 
 
 def test_an_instruction_behind_a_negation_in_a_summary_is_not_quoted_there():
