@@ -17,5 +17,10 @@ def peak_of(case: Case) -> Peak:
 
 def peak_window(case: Case) -> int:
     """The window in tokens that the peak is held against: that of its call's model, 0 where it is not known."""
-    step = peak_of(case).step
+    return held_against(case, peak_of(case).step)
+
+
+def held_against(case: Case, step: int) -> int:
+    """The window in tokens that the request of a step (from 0) is held against: that of its call's model, 0 where it is
+    not known."""
     return case.window_at(step) if case.rests_on_window(step) else int(case.windows[step])

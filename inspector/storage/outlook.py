@@ -13,25 +13,37 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
+import numpy as np
 from django.conf import settings
 
 from guard_core.calls_left import CallsLeft
-from guard_core.findings.arising import Alert
+from guard_core.findings import Facts
+from guard_core.findings.arising import Alert, alerts
+from guard_core.findings.peak import held_against
 from inspector.models import Session
 from inspector.storage import loading
-from inspector.storage.alerts import alerts_of
+from inspector.storage.alerts import facts_of
 from inspector.storage.forecasts import calls_left_of
 
 FORGOTTEN_AFTER = 60.0  # seconds in which no page has asked
 
 
-class Outlook(NamedTuple):
-    """The latest alerts first; `left` is None where it is not known. `prompt_tokens`: of the last call whose provider
-    reported them, None where none did, or an older version stored the session."""
+class LastPrompt(NamedTuple):
+    """Tokens of the last prompt that a provider counted, and the window of the model of its call: 0 tokens where that
+    is not known. `is_own`: it is the session's window."""
 
-    alerts: tuple[Alert, ...]
-    left: CallsLeft | None
-    prompt_tokens: int | None = None
+    tokens: int
+    window: int
+    is_own: bool
+
+
+class Outlook(NamedTuple):
+    """The latest alerts first; `left` and `last` are None where they are not known. All is empty where an older version
+    stored the session."""
+
+    alerts: tuple[Alert, ...] = ()
+    left: CallsLeft | None = None
+    last: LastPrompt | None = None
 
 
 @dataclass
@@ -63,7 +75,7 @@ def outlook_of(row: Session) -> Outlook:
                 return known.outlook
         _computing.add(key)
     try:
-        outlook = Outlook(alerts_of(row), calls_left_of(row), _last_prompt(row))
+        outlook = _computed(row)
         with _lock:
             _known[key] = _KnownOutlook(outlook, row.revision, chosen, now, now)
             for other in [name for name, one in _known.items() if now - one.asked > FORGOTTEN_AFTER]:
@@ -74,10 +86,20 @@ def outlook_of(row: Session) -> Outlook:
     return outlook
 
 
-def _last_prompt(row: Session) -> int | None:
-    """Prompt tokens of the last call that reports them; None, too, while the columns are made again."""
+def _computed(row: Session) -> Outlook:
+    """Empty, too, while the columns are made again."""
     try:
-        calls = loading.load_head(row).calls
+        facts = facts_of(row)
     except loading.Outdated:
+        return Outlook()
+    return Outlook(alerts(facts), calls_left_of(row), _last_prompt(facts))
+
+
+def _last_prompt(facts: Facts) -> LastPrompt | None:
+    """Held against a window as the peak of a session is; None where no call is counted."""
+    counts = facts.ledger.steps["prompt_tokens"]
+    counted = np.flatnonzero(counts > 0)
+    if not len(counted):
         return None
-    return next((call.prompt_tokens for call in reversed(calls) if call.prompt_tokens is not None), None)
+    step, case = int(counted[-1]), facts.recording
+    return LastPrompt(int(counts[step]), held_against(case, step), case.rests_on_window(step))

@@ -32,7 +32,7 @@ def growth(request: HttpRequest, session_id: UUID) -> JsonResponse:
     known = request.GET.get("known", "")
     is_number = known.isascii() and known.isdigit() and len(known) <= MOST_DIGITS
     has_grown = is_number and row.calls > int(known)
-    outlook = outlook_of(row) if has_grown else Outlook((), None)
+    outlook = outlook_of(row) if has_grown else Outlook()
     answer = {
         "steps": row.calls,
         "revision": row.revision,

@@ -16,7 +16,7 @@ from inspector.pages.running.lately import GrowingSession
 from inspector.pages.shared.kinds import kind_name
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
 from inspector.pages.shared.parts import in_order
-from inspector.storage.outlook import outlook_of
+from inspector.storage.outlook import LastPrompt, outlook_of
 
 MINUTE = 60  # seconds
 SHOWN_ALERTS = 3  # of one agent, the latest
@@ -34,8 +34,8 @@ class RunningMark(NamedTuple):
 
 
 class RunningAgent(NamedTuple):
-    """One running agent. `fill` is the share of the window that the last reported prompt filled, -1 where the provider
-    has reported none."""
+    """One running agent. `fill` is the share that the last reported prompt filled of the window of its call's model, -1
+    where the provider has reported none, or that window is not known."""
 
     title: str
     url: str
@@ -57,15 +57,19 @@ class RunningAgent(NamedTuple):
 
 
 def row(one: GrowingSession, now: datetime) -> RunningAgent:
-    """The last count of a provider beside the window, and the threshold of the agent's own rule where it is known."""
+    """The last count of a provider beside the window of that call's model, and the threshold of the agent's own rule
+    where it is known; not beside a call of a model with another window, whose threshold may be another one."""
     session, stream = one.session, one.stream
-    outlook, window = outlook_of(session), session.effective_window
-    count = stream.prompt_tokens if stream else outlook.prompt_tokens
-    fill = -1.0 if count is None or window <= 0 else count / window
-    threshold = session.threshold if session.threshold_source == "rule" else 0
-    left = DASH
-    if count is not None and threshold:
-        left = tokens(threshold - count) if count < threshold else "reached"
+    outlook = outlook_of(session)
+    last = outlook.last
+    if last is None and stream is not None and stream.prompt_tokens:  # its columns are made again
+        last = LastPrompt(stream.prompt_tokens, 0, is_own=True)
+    threshold = session.threshold if session.threshold_source == "rule" and last and last.is_own else 0
+    left, fill = DASH, -1.0
+    if last and threshold:
+        left = tokens(threshold - last.tokens) if last.tokens < threshold else "reached"
+    if last and last.window > 0:
+        fill = last.tokens / last.window
     seconds = max(0, int((now - one.heard).total_seconds()))  # of clocks that differ, just now
     return RunningAgent(
         title=in_order(session.title),
@@ -73,12 +77,12 @@ def row(one: GrowingSession, now: datetime) -> RunningAgent:
         agent=agent_name(session.agent, session.format),
         model=session.model or DASH,
         fill=fill,
-        percent=DASH if fill < 0 else percent(count, window),
+        percent=DASH if last is None else percent(last.tokens, last.window),
         width=f"{min(100.0, max(0.0, 100 * fill)):.1f}",
         level="over" if fill > 1 else "near" if fill >= NEAR_MISS_SHARE else "fine",
-        prompt=DASH if count is None else f"{tokens(count)} of {tokens(window)}",
+        prompt=_prompt(last),
         left=left,
-        calls_left=outlook.left.words if outlook.left else "",
+        calls_left=outlook.left.words if outlook.left and threshold else "",
         steps=session.calls,
         compactions=session.compactions,
         heard=one.heard,
@@ -86,6 +90,16 @@ def row(one: GrowingSession, now: datetime) -> RunningAgent:
         trouble=stream.trouble if stream else "",
         alerts=[_mark(session, alert) for alert in outlook.alerts[:SHOWN_ALERTS]],
     )
+
+
+def _prompt(last: LastPrompt | None) -> str:
+    """The last counted prompt in words: of which window, and whose that is."""
+    if last is None:
+        return DASH
+    if not last.window:
+        return tokens(last.tokens) + ("" if last.is_own else "; the window of that call's model is not known")
+    whose = "" if last.is_own else ", the window of that call's model"
+    return f"{tokens(last.tokens)} of {tokens(last.window)}{whose}"
 
 
 def _mark(session: Session, alert: Alert) -> RunningMark:

@@ -50,6 +50,33 @@ def test_the_fullest_window_is_first_and_unknown_ones_are_last(client):
     assert "fill-over" in page
 
 
+def test_the_last_prompt_is_held_against_the_window_of_its_own_calls_model(client):
+    own, other = "claude-opus-4-5-20251101", "gpt-4.1"  # 200,000 and 1,000,000 tokens in the model table
+    for name, models, count in (("switched", (own, own, other), 300_000), ("own", (own,), 150_000)):
+        events = [part for _ in models for part in (user("Go"), model("Done."))]
+        lines = lines_of(session(*events, title=name, model=own))
+        lines[0]["session"].pop("window")  # looked up, as that of an agent that does not name one
+        for line, used in zip([line for line in lines if "calls" in line], models, strict=True):
+            line["calls"] |= {"model": used, "prompt_tokens": count if used == models[-1] else 20_000}
+        assert send(client, name, 0, lines).status_code == 200
+    assert titles(client) == ["own", "switched"]
+    assert prompts(client) == ["150,000 of 200,000", "300,000 of 1,000,000, the window of that call&#x27;s model"]
+    Session.unscoped.filter(title="switched").update(threshold=190_000, threshold_source="rule")
+    assert "reached" not in client.get("/running/").text  # the threshold may be that of the other model
+
+
+def test_a_prompt_of_a_model_whose_window_is_not_known_has_no_share(client):
+    own = "claude-opus-4-5-20251101"
+    lines = lines_of(session(user("Go"), model("Done."), user("Go"), model("Done."), title="a", model=own))
+    lines[0]["session"].pop("window")
+    for line, used in zip([line for line in lines if "calls" in line], (own, "unheard-of"), strict=True):
+        line["calls"] |= {"model": used, "prompt_tokens": 20_000 if used == own else 300_000}
+    assert send(client, "a", 0, lines).status_code == 200
+    stream(client, "empty", 10)
+    assert titles(client) == ["empty", "a"]
+    assert prompts(client)[1] == "300,000; the window of that call&#x27;s model is not known"
+
+
 def test_a_near_miss_is_marked_before_the_session_is_assessed_again(client):
     stream(client, "nearly", 95_000)
     longer = lines_of(session(user("Go"), model("Done."), user("And?"), model("Yes."), title="nearly", window=100_000))
