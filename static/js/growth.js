@@ -1,10 +1,11 @@
 // A session whose agent still works: says how many steps are new, and follows them if that is wanted.
 // It asks often while something happens and seldom when nothing does; a page in the background asks only
 // where notifications are wanted.
-// Once the session has grown, and as long as it is followed, a socket says when to ask, so that a step is shown within half a
-// second of its arrival. Overview and steps then show in place what a new step changes (grown.js); other pages are loaded
-// anew, every few seconds at most, and look as before then (staying.js). A page that is in use (a field, a dialog) stays as it
-// is: it says what is new, and continues once it is left.
+// Where the session has grown lately, or grows before its eyes, and as long as it is followed, a socket says how many steps
+// there are, so that a step is counted or shown within half a second of its arrival; a page in the background has none.
+// Overview and steps then show in place what a new step changes (grown.js); other pages are loaded anew, every few seconds at
+// most, and look as before then (staying.js). A page that is in use (a field, a dialog) stays as it is: it says what is new,
+// and continues once it is left.
 import { announceNowAndThen } from "./announcing.js";
 import { grown, ServerFailure, show as showGrown } from "./grown.js";
 import { notify, offer, wanted } from "./notifying.js";
@@ -13,7 +14,8 @@ import { isInUse } from "./unsent.js";
 
 const SOON = 2000; // milliseconds between two questions
 const LATE = 20000;
-const PAUSE = 250; // milliseconds between two questions that the socket asks for
+const PAUSE = 250; // milliseconds between two updates of a followed page
+const BESIDE = 1000; // milliseconds between two questions for alerts and calls left, which the server looks for once a second
 const LONGEST_PAUSE = 2000; // milliseconds between two updates of a followed page that come slowly
 const STAY = 5000; // milliseconds for which a page stays that is loaded anew for new steps
 const UNANSWERED = 10_000; // milliseconds after which a question counts as not answered
@@ -56,6 +58,8 @@ function begin(box) {
   let timer = 0;
   let said = known;
   let socket = null;
+  let isToListen = false; // a socket is wanted where the page is in sight
+  let latest = { alerts: [], left: "" }; // what the last answer said beside the steps
   const notified = new Set();
   let missed = 0; // questions in a row that found no server
   let before = ""; // the words that AWAY replaces
@@ -143,25 +147,38 @@ function begin(box) {
   const mayFollow = () => (following() || known === 0) && isAtEnd() && performance.now() > left + PAUSE && !isInUse(box);
   const mayGo = () => mayFollow() && !hasToStay();
 
+  const isResting = () => document.hidden && !wanted();
   const listen = () => {
-    if (socket) return;
+    isToListen = true;
+    if (socket || isResting()) return;
     const path = box.dataset.growth.replace(/^\/s\//, "/ws/sessions/").replace(/growth$/, "");
     socket = new WebSocket(`${location.origin.replace(/^http/, "ws")}${path}`);
     socket.addEventListener("message", ({ data }) => {
       heard = JSON.parse(data).steps;
-      if (heard > said && !(hasToStay() && mayFollow())) plan(Math.max(0, looked + (following() ? pace : PAUSE) - performance.now()));
+      if (heard <= said || (hasToStay() && mayFollow())) return;
+      plan(Math.max(0, looked + (mayFollow() ? pace : BESIDE) - performance.now()));
+      if (!mayFollow()) sayMore(heard);
     });
-    socket.addEventListener("close", () => (socket = null));
+    socket.addEventListener("close", ({ target }) => {
+      if (target !== socket) return; // closed by the page
+      socket = null;
+      isToListen = false;
+    });
+  };
+  const rest = () => {
+    const open = socket;
+    socket = null;
+    open?.close();
   };
 
   const say = (...sentences) => {
     const text = sentences.filter(Boolean).join(" ");
     if (words.textContent !== text) words.textContent = text;
   };
-  const sayMore = (steps, alerts, left) => {
+  const sayMore = (steps) => {
     const more = steps - known;
     const count = more === 1 ? "1 new step." : `${more.toLocaleString("en")} new steps.`;
-    say(count, leftWords(left), ...alerts.slice(0, SHOWN).map(alertWords));
+    say(count, leftWords(latest.left), ...latest.alerts.slice(0, SHOWN).map(alertWords));
     show.href = newest(steps).href;
     show.hidden = box.hidden = false;
   };
@@ -188,7 +205,7 @@ function begin(box) {
   const look = async () => {
     clearTimeout(timer);
     isToLook = isLooking;
-    if (isLooking || isLeaving || (document.hidden && !wanted())) return;
+    if (isLooking || isLeaving || isResting()) return;
     isLooking = true;
     looked = performance.now();
     try {
@@ -214,24 +231,27 @@ function begin(box) {
     const question = fetch(`${box.dataset.growth}?known=${first}`, { headers: { Accept: "application/json" }, signal });
     const answer = await question.catch(() => null);
     reached(answer !== null && !GATEWAY.includes(answer.status));
-    const { steps, alerts, left } = answer?.ok ? await answer.json() : { steps: said };
+    const { steps, ...beside } = answer?.ok ? await answer.json() : { steps: said };
     quiet = steps > said ? 0 : quiet + 1;
     if (steps > said) {
       said = steps;
       listen();
     }
-    if (answer?.ok) alarm(alerts);
+    if (answer?.ok) {
+      latest = beside;
+      alarm(latest.alerts);
+    }
     const isTaken = said > known && mayGo();
     if (isTaken) await take(said);
     if (!answer?.ok) return;
-    if (steps > known && !isTaken && !mayFollow()) sayMore(steps, alerts, left);
-    if (following() && isAtEnd() && said === known) say(FOLLOWING, ...alerts.slice(0, SHOWN).map(alertWords));
+    if (steps > known && !isTaken && !mayFollow()) sayMore(Math.max(steps, heard));
+    if (following() && isAtEnd() && said === known) say(FOLLOWING, ...latest.alerts.slice(0, SHOWN).map(alertWords));
   };
 
   offer(box.querySelector("[data-notify]"), (sentence) => (words.textContent = sentence));
   show.addEventListener("click", (event) => {
     event.preventDefault();
-    go(said);
+    go(Math.max(said, heard));
   });
   follow.addEventListener("change", () => {
     if (follow.checked) sessionStorage.setItem(FOLLOW, box.dataset.growth);
@@ -254,6 +274,8 @@ function begin(box) {
   document.addEventListener("focusout", goOn);
   document.addEventListener("close", goOn, true); // of a dialog; does not bubble
   document.addEventListener("visibilitychange", () => {
+    if (isResting()) return rest();
+    if (isToListen) listen();
     if (!document.hidden) look();
   });
   restorePlace();
@@ -262,7 +284,7 @@ function begin(box) {
     mark();
     show.hidden = true;
     box.hidden = false;
-    listen();
   }
+  if (following() || "growing" in box.dataset) listen();
   plan(SOON);
 }

@@ -22,11 +22,11 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     assert followed(served, served.upload("growing.jsonl", grown(4)).headers["location"]) == path
     page.get_by_text("1 new step.").wait_for()
     check_looks(page, "growing-session")
-    page.get_by_role("link", name="Show", exact=True).click()
+    with page.expect_websocket():  # it has grown: from then on it hears of the next one at once
+        page.get_by_role("link", name="Show", exact=True).click()
     page.wait_for_url(re.compile(r"at=4"))
     assert not notice.is_visible()
-    with page.expect_websocket():  # from then on it hears of the next one at once
-        served.upload("growing.jsonl", grown(5))
+    served.upload("growing.jsonl", grown(5))
     page.get_by_text("1 new step.").wait_for()
     page.get_by_label("Follow").check()
     page.wait_for_url(re.compile(r"at=5"))
@@ -41,6 +41,40 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     page.goto(f"{path}steps?at=7")
     page.wait_for_url(re.compile(r"at=8"))
     assert page.get_by_label("Follow").is_checked()
+
+
+def test_a_page_of_a_running_session_counts_steps_without_asking_and_rests_out_of_sight(page, served):
+    def grow(turns: int) -> str:
+        return served.upload("pushed.jsonl", grown(turns, "pushed")).headers["location"]
+
+    def seen(is_hidden: bool) -> None:
+        page.evaluate(
+            """(hidden) => {
+              Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+              document.dispatchEvent(new Event("visibilitychange"));
+            }""",
+            is_hidden,
+        )
+
+    path = followed(served, grow(2))
+    sockets = []
+    page.on("websocket", lambda socket: sockets.append(socket))  # a built-in method is not taken
+    page.goto(path)
+    page.wait_for_event("response", lambda answer: "/growth?" in answer.url)
+    assert not sockets, "a session that has not grown is asked for now and then"
+    grow(3)
+    page.route("**/growth?*", lambda route: None)  # never answered
+    with page.expect_websocket():
+        page.goto(path)
+    for turns, said in ((4, "1 new step."), (5, "2 new steps.")):
+        grow(turns)
+        page.get_by_text(said).wait_for()
+    *_, socket = sockets
+    assert not socket.is_closed()
+    with socket.expect_event("close"):
+        seen(is_hidden=True)
+    with page.expect_websocket():
+        seen(is_hidden=False)
 
 
 def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_away(page, served):

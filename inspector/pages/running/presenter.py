@@ -12,8 +12,8 @@ from guard_core.findings import NEAR_MISS_SHARE
 from guard_core.findings.arising import Alert
 from guard_core.findings.claims import ERROR
 from inspector.models import Session
-from inspector.pages.running.lately import GrowingSession
 from inspector.pages.shared.kinds import kind_name
+from inspector.pages.shared.lately import GrowingSession
 from inspector.pages.shared.numbers import DASH, percent, step_number, tokens
 from inspector.pages.shared.parts import in_order
 from inspector.storage.outlook import LastPrompt, outlook_of

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from inspector.pages.running import presenter
-from inspector.pages.running.lately import growing
 from inspector.pages.shared.htmx import render_part
+from inspector.pages.shared.lately import QUIET, growing
 from inspector.pages.shared.project import project_of
 from inspector.watching.offered import is_offered
-
-QUIET = timedelta(minutes=10)  # in which nothing was added; an agent that waits for its user is quiet, too
 
 
 @require_safe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from inspector.pages.session.strip import strip
 from inspector.pages.session.zoom import PARAMETER, around, moves, words, zoom_of
 from inspector.pages.shared import comments
 from inspector.pages.shared.comments import CommentPlace
+from inspector.pages.shared.lately import is_growing
 from inspector.pages.shared.numbers import compaction_number, counted, step_index, step_number
 from inspector.pages.shared.parts import in_order, visible
 from inspector.pages.shared.project import project_of
@@ -151,6 +152,7 @@ class Frame:
         """What the frame's templates show."""
         return {
             "session": self.session(),
+            "is_growing": partial(is_growing, self.row),  # called where a template asks
             "counts_characters": self.row.counts_characters,
             "urls": self.links,
             "tab": tab,

@@ -14,8 +14,7 @@ from django.utils import timezone
 
 from inspector.ingest import importing, submitting, uploads
 from inspector.models import Import, Project, Session, SpanBatch, Stream, default_project
-from inspector.pages.running.lately import growing
-from inspector.pages.running.views import QUIET
+from inspector.pages.shared.lately import QUIET, growing, is_growing
 from inspector.storage import deleting
 from tests.builders import model, session, user
 from tests.inspector.api.test_traces import exported, post, work
@@ -97,6 +96,23 @@ def test_what_has_ended_is_quiet_or_was_deleted_is_not_listed(client):
     rows = Session.unscoped.filter(title="deleted")
     deleting.delete(Project.objects.get(), rows)
     assert titles(client) == ["running"]
+
+
+def test_a_page_knows_whether_its_session_is_listed(client):
+    for name in ("ended", "quiet", "running"):
+        stream(client, name, 10, ended=name == "ended")
+    Stream.unscoped.filter(name="quiet").update(heard=timezone.now() - timedelta(minutes=11))
+    upload(2, "old.jsonl")
+    for turns in (2, 3):
+        upload(turns, "watched.jsonl")
+    assert post(client, exported(1, "Hello", "Hi.")).status_code == 200
+    work()
+    rows = Session.unscoped.filter(deleted=None)
+    listed = {one.session.pk for one in growing(default_project(), QUIET)}
+    assert (len(rows), len(listed)) == (6, 3)
+    assert {row.pk for row in rows if is_growing(row)} == listed
+    pages = [row for row in rows if "data-growing" in client.get(row.get_absolute_url()).text]
+    assert {row.pk for row in pages} == listed
 
 
 def test_the_last_growth_is_said_by_how_long_it_is_ago_and_by_its_time(client):

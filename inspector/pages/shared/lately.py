@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from inspector.ingest.submitting import report_of
-from inspector.models import Import, Project, Session, SpanBatch, Stream
+from inspector.models import Import, Project, Recording, Session, SpanBatch, Stream
 
+QUIET = timedelta(minutes=10)  # in which nothing was added; an agent that waits for its user is quiet, too
 SHOWN = 200
 # Ours: of the imports that extended sessions, the latest that are looked at; one file that is watched every second has
 # 600 in ten minutes.
@@ -24,6 +25,16 @@ class GrowingSession(NamedTuple):
     session: Session
     heard: datetime
     stream: Stream | None = None
+
+
+def is_growing(row: Session) -> bool:
+    """Was something added to a session less than QUIET ago, and its agent has not said that it has ended: does
+    `growing` list it."""
+    spans = SpanBatch.objects.of(row.project_id).filter(recording=OuterRef("pk"), created__gt=Now() - QUIET)
+    streamed = Q(stream__ended=None, stream__heard__gt=Now() - QUIET)
+    extended = Q(created__gt=Now() - QUIET) & Q(created__gt=row.created)  # a longer file is a recording of its own
+    recordings = Recording.objects.of(row.project_id).filter(pk=row.recording_id)
+    return recordings.filter(streamed | extended | Exists(spans)).exists()
 
 
 def growing(project: Project, quiet: timedelta) -> list[GrowingSession]:
