@@ -74,12 +74,25 @@ BODY = {
 }
 
 
+REFUSED_METHOD = {  # answered by project.middleware
+    "description": "Method Not Allowed",
+    "headers": {
+        "Allow": {"required": True, "schema": {"type": "string"}, "description": "the methods of this address"}
+    },
+    "content": {JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+
+
 class Api(NinjaAPI):
-    """With the parts of the lines of streams in its document."""
+    """With the parts of the lines of streams in its document, and what other methods of its addresses are answered."""
 
     def get_openapi_schema(self, **about: Any) -> OpenAPISchema:
         document = super().get_openapi_schema(**about)
         document["components"]["schemas"] |= LINE_PARTS
+        document["components"]["responses"] = {"MethodNotAllowed": REFUSED_METHOD}
+        for path in document["paths"].values():
+            for operation in path.values():
+                operation["responses"][405] = {"$ref": "#/components/responses/MethodNotAllowed"}
         return document
 
 

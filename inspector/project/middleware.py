@@ -16,7 +16,7 @@ from django.utils.decorators import sync_and_async_middleware, sync_only_middlew
 from django.utils.functional import SimpleLazyObject
 
 from inspector.models import default_project
-from inspector.pages.errors.views import plain, troubled
+from inspector.pages.errors.views import method_refused, plain, troubled
 from inspector.pages.recounting.views import page_recounting
 from inspector.pages.replay.views import loaded_anew, progress_page
 from inspector.pages.shared.reports import with_headers
@@ -27,7 +27,8 @@ from inspector.storage.loading import Outdated
 
 log = logging.getLogger(__name__)
 
-UNSUPPORTED = 415  # HTTP status: Unsupported Media Type
+NOT_ALLOWED = 405  # HTTP status: Method Not Allowed
+UNSUPPORTED = 415  # the same: Unsupported Media Type
 # What forms and programs send, by the names of Python's codecs. Others read escapes and byte orders into plain letters
 # (unicode_escape, utf-7, utf-16), or are not encodings of text at all (rot13), with which Django fails.
 WEB_ENCODINGS = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252"})
@@ -126,6 +127,8 @@ def current_project(get_response: Any) -> Any:
 
 def dressed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """The response with our headers; session data is never kept by a cache, static files are."""
+    if response.status_code == NOT_ALLOWED:
+        response = method_refused(request, response)
     response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
     response.headers.setdefault("X-Robots-Tag", "noindex")
     if not request.path.startswith("/static/"):

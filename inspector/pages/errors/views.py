@@ -78,6 +78,15 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
     return plain(request, 404, "Page not found", "It may have been deleted, or the address is mistyped.")
 
 
+def method_refused(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """405, from the answer that names the methods which are allowed (`Allow`); a program gets a sentence as JSON."""
+    if not request.path.startswith(APIS):
+        return response
+    allowed = ", ".join(sorted(filter(None, response.headers.get("Allow", "").split(", "))))
+    sentence = f"{str(request.method)[:20]} is not a method of this address; allowed: {allowed}."
+    return JsonResponse({"error": sentence}, status=response.status_code, headers={"Allow": allowed})
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """The last answer. What went wrong while the body was read, before any view, comes here as well."""
     trouble = trouble_of(sys.exception())

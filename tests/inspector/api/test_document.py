@@ -67,6 +67,24 @@ def test_the_document_allows_the_lines_of_a_stream_and_nothing_else(client, docu
         assert answer.status_code == 200 or answer.json()["index"] == len(some) - 1
 
 
+def test_other_methods_of_every_address_are_refused_as_the_document_says(client, document, row):
+    (name, refused) = next(iter(document["components"]["responses"].items()))
+    problem = Draft202012Validator(document["components"]["schemas"]["Problem"])
+    assert refused["content"]["application/json"]["schema"]["$ref"].endswith("/Problem")
+    others = {"/v1/traces": ["POST"], "/v1/logs": ["POST"]}
+    addresses = {path: sorted(map(str.upper, item)) for path, item in document["paths"].items()} | others
+    for path, allowed in addresses.items():
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} - {*allowed}:
+            answer = client.generic(method, re.sub(r"\{\w+\}", str(row.pk), path))
+            assert answer.status_code == 405, (method, path)
+            assert answer.headers["Allow"] == ", ".join(allowed), (method, path)
+            assert answer.headers["Content-Type"] == "application/json"
+            problem.validate(answer.json())
+    for item in document["paths"].values():
+        for operation in item.values():
+            assert operation["responses"]["405"]["$ref"] == f"#/components/responses/{name}"
+
+
 @pytest.mark.usefixtures("team")
 def test_the_document_has_what_team_mode_refuses_programs_with(team_handler, document, settings):
     paths = document["paths"]
