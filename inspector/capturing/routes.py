@@ -26,6 +26,8 @@ import h11
 READ_BYTES = 65_536  # at a time
 MOST_HEAD = 262_144  # bytes of a request's or answer's head
 PORTS = {"https": 443, "http": 80}
+ALLOWED = "http://host:port or https://host:port, with user:password@ before the host where the proxy asks for them"
+AUTHENTICATION_REQUIRED = 407  # HTTP status
 
 
 class Refused(OSError):
@@ -91,9 +93,10 @@ class HttpProxy:
         except ValueError:  # its words may have the password
             scheme, host = "", None
         if scheme not in PORTS or not host:
+            kind = "is a SOCKS proxy" if scheme.startswith("socks") else "is none that is reached by HTTP"
             raise ValueError(
-                f"the proxy for {upstream.scheme} addresses is none that is reached by HTTP; add {upstream.host} to "
-                "NO_PROXY if it can be reached without one"
+                f"The proxy for {upstream.scheme} addresses {kind}; {upstream.scheme.upper()}_PROXY may be {ALLOWED}. "
+                f"Add {upstream.host} to NO_PROXY if it can be reached without one."
             )
         credentials = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if parts.username else ""
         return HttpProxy(host, port or PORTS[scheme], scheme == "https", credentials)
@@ -174,7 +177,11 @@ async def _tunnel(streams: Streams, upstream: Upstream, proxy: HttpProxy) -> Non
         raise Refused(f"{proxy.name} ended the connection")
     if event.status_code not in range(200, 300):
         reason = event.reason.decode("latin-1")
-        raise Refused(f"{proxy.name} refuses the connection: {event.status_code} {reason}".rstrip())
+        words = f"{proxy.name} refuses the connection: {event.status_code} {reason}".rstrip()
+        if event.status_code == AUTHENTICATION_REQUIRED:
+            which = "those of its address are not accepted" if proxy.credentials else "its address has none"
+            words += f"; it asks for a user and a password, and {which} (http://user:password@host:port)"
+        raise Refused(words)
 
 
 def _is_loopback(host: str) -> bool:

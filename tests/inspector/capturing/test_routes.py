@@ -168,6 +168,16 @@ async def test_a_proxy_that_does_not_let_through_is_named_without_its_password(
     assert "pass word" not in message
 
 
+async def test_a_proxy_that_asks_for_a_password_says_whether_one_was_given(tmp_path: Path) -> None:
+    upstream = Upstream.parse(f"https://{HOST}")
+    async with network(tmp_path) as made:
+        made.answer = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"
+        for login, words in (("user:pass@", "those of its address are not accepted"), ("", "its address has none")):
+            environ = {"HTTPS_PROXY": f"http://{login}127.0.0.1:{made.port}"}
+            answer = await asked(Route(upstream, HttpProxy.between(upstream, environ)), [])
+            assert f"it asks for a user and a password, and {words}" in answer.json()["error"]["message"]
+
+
 async def test_a_proxy_that_is_away_is_named(tmp_path: Path) -> None:
     async with network(tmp_path) as made:
         route = made.route("https")
@@ -218,7 +228,9 @@ async def test_a_command_is_captured_behind_the_proxy_of_a_network(tmp_path: Pat
 
 @pytest.mark.parametrize("given", ["http://u:sec\u2100ret@p:1", "http://u:secret@[p:1", "http://u:secret@p:port"])
 def test_a_proxy_that_cannot_be_understood_is_refused_without_its_password(given: str) -> None:
-    with pytest.raises(ValueError, match="none that is reached by HTTP") as refused:
+    with pytest.raises(
+        ValueError, match=r"none that is reached by HTTP; HTTPS_PROXY may be http://host:port"
+    ) as refused:
         HttpProxy.between(Upstream.parse("https://a.example"), {"HTTPS_PROXY": given})
     assert "sec" not in str(refused.value)
 
@@ -226,5 +238,7 @@ def test_a_proxy_that_cannot_be_understood_is_refused_without_its_password(given
 def test_a_proxy_that_is_not_reached_by_http_is_named_before_the_agent_runs(tmp_path: Path) -> None:
     done = run(["--", sys.executable, "-c", AGENT, "0"], tmp_path, ALL_PROXY="socks5://user:secret@127.0.0.1:1080")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "add api.anthropic.com to NO_PROXY" in done.stderr
+    allowed = "HTTPS_PROXY may be http://host:port or https://host:port, with user:password@ before the host"
+    assert f"The proxy for https addresses is a SOCKS proxy; {allowed}" in done.stderr
+    assert "Add api.anthropic.com to NO_PROXY" in done.stderr
     assert "secret" not in done.stderr
