@@ -18,7 +18,9 @@ from guard_core.corpus.report import report
 from guard_core.counts import counted_compactions
 from guard_core.estimation.attribution import attribute
 from guard_core.findings import Facts, conclusions, request_words
+from guard_core.findings.gaps import clearings
 from guard_core.recordings.formats.native.schema import line_schema
+from guard_core.rules import report as report_of_rule
 from guard_core.windows.window_evidence import judge_session
 from inspector.api import comments, replays, schemas, sweeps
 from inspector.api.asked import CHANGE_ERRORS, ERRORS, Limit, Offset, plain, project_in, session_in
@@ -250,31 +252,40 @@ _COMPACTION = ("at", "kind", "evidence", "tokens_before", "tokens_after", "note"
 def findings(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
     """What is claimed of the recording, the gravest first, and the verdict."""
     row = session_in(request, session_id)
-    head, ledger = loading.load_head(row), loading.load_ledger(row)
-    if not ledger.step_count:
+    facts = _facts(row)
+    if not facts.ledger.step_count:
         return {"verdict": None, "findings": []}
-    judged = judge_session(head, loading.window_in_use(row))
+    claims, verdict = conclusions(facts)
+    whole = [{**_FINDING, **msgspec.to_builtins(finding)} for finding in claims]
+    return {"verdict": {**_CLAIM, **msgspec.to_builtins(verdict)}, "findings": whole}
+
+
+_CLAIM: dict[str, Any] = {"numbers": {}, "assumptions": []}  # what is left out where it is empty
+_FINDING: dict[str, Any] = {**_CLAIM, "steps": [], "count": 1}
+
+
+def _facts(row: Session) -> Facts:
+    """What findings and rule are concluded from, under the window and the settings in use. Raises Outdated."""
+    head, ledger = loading.load_head(row), loading.load_ledger(row)
     words = loading.request_words_of(row)
     if words is None:
         words = request_words(head, ledger, lambda: loading.stored_events(row))
     settings = explanations.settings_of(head, row.project_id)
     attribution = loading.load_attribution(row) or attribute(ledger)
-    claims, verdict = conclusions(Facts(head, ledger, attribution, judged, words, settings))
-    whole = [{**_FINDING, **msgspec.to_builtins(finding)} for finding in claims]
-    return {"verdict": msgspec.to_builtins(verdict), "findings": whole}
-
-
-_FINDING: dict[str, Any] = {"numbers": {}, "assumptions": [], "steps": [], "count": 1}
+    return Facts(head, ledger, attribution, judge_session(head, loading.window_in_use(row)), words, settings)
 
 
 @api.get(
     "/sessions/{session_id}/rule", response={200: dict[str, Any], **ERRORS}, summary="The own rule of a session's agent"
 )
 def rule(request: HttpRequest, session_id: UUID) -> dict[str, Any]:
-    """Stretches, thresholds as sums with the source of each number, compactions beside the rule, what the recording
-    proves of the threshold."""
+    """As the command `explain --json` prints it of one session: the rule of each stretch of calls (`from` and `to` are
+    its first and last step, from 0) with its threshold as a sum and the source of each number, compactions beside the
+    rule, what the recording proves of the threshold. Figures are tokens where no `unit` says otherwise."""
     row = session_in(request, session_id)
-    return plain(explanations.load(row))
+    explanation, head = explanations.load(row), loading.load_head(row)
+    cleared = [item._asdict() for item in clearings(_facts(row))]
+    return plain({**report_of_rule(head, explanation), "title": row.title, "cleared": cleared})
 
 
 @api.get(

@@ -30,7 +30,8 @@ class Acknowledged(Schema):
 
 class SessionRow(Schema):
     """One session. Tokens are the provider's, unless a source says otherwise, or `counted_in` that they seem to be
-    "characters" or are "estimates" and not "tokens"."""
+    "characters" or are "estimates" and not "tokens". `prompt_tokens_max` is 0 where nothing is reported, `peak_window`,
+    the window of the model that the largest request went to, where that is not known."""
 
     id: str
     title: str
@@ -83,7 +84,7 @@ class StepList(Schema):
 
 class Compaction(Schema):
     """One recorded compaction that counts. Tokens are the recorder's own figures, `step` is the first call that it
-    changed (from 0), -1 where none came."""
+    changed (from 0), -1 where none came; `at`: log events before it."""
 
     step: int
     at: int

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 import pytest
 
+from guard_core.__main__ import main
 from guard_core.recordings.formats import native
 from inspector.models import Session
 from inspector.streams.messages import HIGHEST, NAME
 from tests.big_sessions import big_session
+from tests.builders import bundled
 from tests.guard_core.checker.cases import exchange, growing, in_characters
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
@@ -35,8 +38,25 @@ def test_a_session_is_read_with_its_steps_compactions_findings_and_rule(client, 
     findings = client.get(f"{address}/findings").json()
     assert findings["verdict"]["sentence"] == row.verdict
     assert {finding["kind"] for finding in findings["findings"]} == set(row.kinds.split())
-    assert client.get(f"{address}/rule").json()["stretches"]
     assert client.get("/api/v1/triggers").status_code == 200
+
+
+def test_verdict_findings_and_rule_are_those_of_the_commands(client, bring, tmp_path, capsys):
+    def printed(command: str) -> dict[str, Any]:
+        assert main([command, str(file), "--json"]) == 0
+        (one,) = json.loads(capsys.readouterr().out)["sessions"]
+        return one
+
+    file = tmp_path / "a.jsonl"
+    for name in ("healthy", "unpersisted-loop"):
+        file.write_bytes(native.write(bundled(name)))
+        bring(file.read_bytes())
+        address = f"/api/v1/sessions/{Session.unscoped.get(title=bundled(name).title).pk}"
+        said, verdict = client.get(f"{address}/findings").json(), printed("verdict")
+        assert said["verdict"] == verdict["verdict"]
+        whole = {"numbers": {}, "assumptions": [], "steps": [], "count": 1}
+        assert said["findings"] == [{**whole, **finding} for finding in verdict["findings"]]
+        assert client.get(f"{address}/rule").json() == printed("explain")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +104,7 @@ def test_a_bad_number_is_refused_by_name(client, row, query):
 def test_the_document_declares_every_status_and_names_no_other_server(client):
     document = client.get("/api/v1/openapi.json").json()
     post = document["paths"]["/api/v1/sessions/{name}/events"]["post"]
-    statuses = {"200", "400", "401", "403", "404", "409", "410", "413", "415", "429", "503", "507"}
+    statuses = {"200", "400", "401", "403", "404", "405", "409", "410", "413", "415", "429", "503", "507"}
     assert set(post["responses"]) == statuses
     assert set(post["requestBody"]["content"]) == {"application/json", "application/x-ndjson"}
     assert set(post["responses"]["413"]["content"]) == {"text/plain"}
