@@ -25,6 +25,7 @@ from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleNumber, Ty
 from guard_core.rules.thresholds import RESERVES, WINDOWS, round_limits, windows_of
 from guard_core.sessions import Provenance, Session
 from guard_core.views import Span
+from guard_core.windows.subscriptions import subscription_windows
 
 WITHIN_TURNS = "looks_within_turns"  # a setting that the reader takes from the file
 KEEP_RECENT = "keep_recent_tokens"
@@ -66,7 +67,7 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
     """Other windows and reserves."""
     typed_reserve = whole(typed, "reserve_tokens", 0)
     reserve = RESERVE if typed_reserve is None else typed_reserve
-    for window, other in windows_of(stretch):
+    for window, other in windows_of(stretch, subscription_windows(stretch.model)):
         round_sizes = round_limits(window // 2) if other < 2 else ()
         for size in dict.fromkeys((reserve, RESERVE, *RESERVES, *round_sizes)):
             yield Hypothesis(f"{window:,} − {size:,} (reserve)", window - size, other + (size != reserve))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from guard_core import defaults
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows.model_table import rows_of
+from guard_core.windows.subscriptions import NOTE, PREFIX, SERVICE, subscription_windows
 
 LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
 LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
@@ -31,6 +32,11 @@ def context_window(model: str) -> Sourced | None:
     if model.endswith(LONG_CONTEXT_SUFFIX) and rows_of(model[: -len(LONG_CONTEXT_SUFFIX)]).own:
         return Sourced(LONG_CONTEXT, Provenance.MODEL_TABLE, f"the name ends in {LONG_CONTEXT_SUFFIX}")
     rows = rows_of(model)
+    if served := subscription_windows(model):
+        note = NOTE.format(model.removeprefix(PREFIX), SERVICE)
+        usual = rows.own.window if rows.own else 0
+        others = f"; {rows.own.provider.name} says {usual:,}" if rows.own and usual else ""
+        return Sourced(served[0], Provenance.MODEL_TABLE, note + others)
     known = sorted((row for row in rows.others if row.window), key=lambda row: row.window)
     row = next((row for row in (rows.host, rows.maker, *known) if row and row.window), None)
     if row is None:
@@ -48,6 +54,8 @@ def documented_windows(model: str, at_least: int) -> list[int]:
 
     Values that differ by rounding (1,000,000 and 1,048,576) are one.
     """
+    if served := subscription_windows(model):
+        return sorted(value for value in served if value >= at_least)
     rows = rows_of(model)
     values = {row.window for row in (rows.host, rows.maker, *rows.others) if row}
     if rows.own and LONG_CONTEXT_FAMILY in rows.own.info.id:
@@ -68,6 +76,7 @@ def holds_answers(model: str, window: Sourced, agent_format: str) -> bool:
     """Does the window of a model hold a request and its answer together, as most do: not where its maker states a limit
     of input alone."""
     is_input = agent_format == "codex" and window.source is Provenance.RECORDER
+    is_input |= bool(subscription_windows(model))  # what Codex, too, takes for its input
     return not (is_input or agent_format == "gemini-cli" or _INPUT_ALONE.search(model))
 
 

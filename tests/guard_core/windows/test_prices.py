@@ -53,6 +53,7 @@ def test_a_service_without_a_price_is_taken_to_charge_what_the_maker_does():
     assert served == rates_of("gpt-4.1")
     assert served.note.startswith("gpt-4.1 of OpenAI")
     assert rates_of("github-copilot/claude-sonnet-4.6").note.startswith("claude-sonnet-4.6 of GitHub Copilot")
+    assert rates_of("openai-codex/gpt-5.5") == rates_of("gpt-5.5")
 
 
 def test_another_day_has_its_own_prices():

@@ -13,7 +13,7 @@ from guard_core.findings import Facts, recorded_findings
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.sessions import LeftBranches
 from guard_core.views import Inserted, Span
-from guard_core.windows.window_evidence import judge_session, other_windows
+from guard_core.windows.window_evidence import Status, judge_session, other_windows
 from tests.guard_core.recordings.checks import (
     check_hostile,
     check_sample_facts,
@@ -86,6 +86,24 @@ def test_a_model_that_github_copilot_serves_has_the_window_of_that_service():
     session = session_of(*chain(user("List"), answers[0], user("More"), answers[1], user("And?"), answers[2]))
     assert [call.model for call in session.calls] == ["github-copilot/gpt-5.4"] * 2 + ["gpt-5.4"]
     assert (judge_session(session).value, other_windows(session)) == (400_000, [0, 0, 1_050_000])
+
+
+@pytest.mark.parametrize(
+    ("model", "prompt", "window"),
+    [
+        ("gpt-5.5", 200_000, (272_000, Status.TABLE)),
+        ("gpt-5.5", 300_000, (272_000, Status.CONTRADICTED)),
+        ("gpt-5.3-codex-spark", 100_000, (128_000, Status.TABLE)),
+        ("gpt-5.6-sol", 200_000, (272_000, Status.TABLE)),
+        ("gpt-5.6-sol", 371_000, (372_000, Status.TABLE)),  # it had that at first
+    ],
+)
+def test_a_model_of_a_subscription_to_chatgpt_has_the_window_of_that_service(model, prompt, window):
+    answer = assistant("A", prompt) | {"model": model, "provider": "openai-codex"}
+    session = session_of(*chain(user("List"), answer))
+    judged = judge_session(session)
+    assert [call.model for call in session.calls] == [f"openai-codex/{model}"]
+    assert (judged.value, judged.status) == window
 
 
 def test_only_the_path_to_the_last_entry_is_in_the_log():
