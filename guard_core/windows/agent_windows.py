@@ -14,12 +14,11 @@ from guard_core.agent_versions import numbers
 from guard_core.claude_code_limits import DEFAULT_WINDOW as CLAUDE_CODE_WINDOW
 from guard_core.claude_code_limits import default_window
 from guard_core.sessions import Provenance, Sourced
-from guard_core.windows.models import LONG_CONTEXT, LONG_CONTEXT_SUFFIX, context_window
+from guard_core.windows.models import COPILOT, LONG_CONTEXT, LONG_CONTEXT_SUFFIX, context_window
 
 CLAUDE_WINDOW = 200_000  # tokens: of Claude's models without the long context (platform.claude.com, "Context windows")
 GEMINI_CLI_LIMIT = 1_048_576  # tokens: tokenLimit() of Gemini CLI for every model it names
 COPILOT_CLI = "copilot-cli"
-COPILOT = "github-copilot"  # as the table of models calls the service, which Copilot CLI's files do not name
 QWEN_CODE = "qwen-code"
 QWEN_LIMIT, QWEN_LATER_LIMIT = 131_072, 200_000  # tokens: DEFAULT_TOKEN_LIMIT of 0.8.2 to 0.15.10, of 0.21.2 to 0.24.4
 QWEN_ONE_LIMIT_FROM, QWEN_LIMIT_UP_TO, QWEN_LATER_FROM = (0, 10), (0, 16), (0, 21)

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from guard_core import defaults
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.windows.model_table import rows_of
+from guard_core.windows.model_table import PriceRow, rows_of
 from guard_core.windows.subscriptions import NOTE, PREFIX, SERVICE, subscription_windows
 
 LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
 LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
+COPILOT = "github-copilot"  # as the table of models calls the service
 SAME_WINDOW = 1.1  # ours: values up to this factor apart are one window, rounded differently
 # Google states two limits, of input and of output (ai.google.dev/api/models: inputTokenLimit, outputTokenLimit); Codex
 # writes down what its model takes as input (codex-rs, model_context_window: 272,000 of 400,000 tokens of GPT-5).
@@ -27,7 +28,8 @@ UNKNOWN = "neither the file nor the model table has it"
 def context_window(model: str) -> Sourced | None:
     """The context window of a model in tokens, or None where the table does not have it under any provider.
 
-    Where only others than the model's maker say it, and say different things, the smallest is an assumption.
+    Where only others than the model's maker say it, and say different things, the smallest is an assumption; so is the
+    maker's for a model of GitHub Copilot, which has smaller windows for most, where the table does not say which.
     """
     if model.endswith(LONG_CONTEXT_SUFFIX) and rows_of(model[: -len(LONG_CONTEXT_SUFFIX)]).own:
         return Sourced(LONG_CONTEXT, Provenance.MODEL_TABLE, f"the name ends in {LONG_CONTEXT_SUFFIX}")
@@ -45,8 +47,13 @@ def context_window(model: str) -> Sourced | None:
     differing = [other for other in known if not _same(row.window, other.window)]
     if differing:
         note = f"{note}; {differing[-1].provider.name} says {differing[-1].window:,}"
-    is_guess = bool(differing) and row in known
+    is_guess = (bool(differing) and row in known) or _is_copilots(rows.host, row)
     return Sourced(row.window, Provenance.ASSUMED if is_guess else Provenance.MODEL_TABLE, note)
+
+
+def _is_copilots(host: PriceRow | None, row: PriceRow) -> bool:
+    """Is a row another provider's, of a model that GitHub Copilot serves."""
+    return host is not None and host is not row and host.provider.id == COPILOT
 
 
 def documented_windows(model: str, at_least: int) -> list[int]:
@@ -57,7 +64,7 @@ def documented_windows(model: str, at_least: int) -> list[int]:
     if served := subscription_windows(model):
         return sorted(value for value in served if value >= at_least)
     rows = rows_of(model)
-    values = {row.window for row in (rows.host, rows.maker, *rows.others) if row}
+    values = {row.window for row in (rows.host, rows.maker, *rows.others) if row and row.window}
     if rows.own and LONG_CONTEXT_FAMILY in rows.own.info.id:
         values.add(LONG_CONTEXT)
     distinct: list[int] = []

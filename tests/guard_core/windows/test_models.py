@@ -68,6 +68,14 @@ def test_hosts_that_disagree_give_the_smallest_window_as_an_assumption():
     assert "131,072" in window.note
 
 
+def test_the_makers_window_is_an_assumption_for_a_model_of_github_copilot_whose_row_has_none():
+    served, own = context_window("github-copilot/claude-sonnet-4.6"), context_window("claude-sonnet-4.6")
+    assert (served.value, served.source) == (own.value, Provenance.ASSUMED)
+    assert "GitHub Copilot's row has none" in served.note
+    assert own.source is Provenance.MODEL_TABLE
+    assert 0 not in documented_windows("github-copilot/claude-sonnet-4.6", 0)
+
+
 def test_a_model_has_one_window_however_its_rounding_differs():
     assert documented_windows("gpt-5.2", 1) == [400_000]
     assert documented_windows("claude-sonnet-4-5", 200_001) == [1_000_000]
