@@ -30,6 +30,7 @@ _AUTOMATIC = frozenset(
             "image_overflow",
             "memory_pressure",
             "model_switch",
+            BY_PLUGIN,
         ),
         "contextguard",
     }

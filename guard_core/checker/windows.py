@@ -24,7 +24,7 @@ from guard_core.windows.window_evidence import Status
 # Recorders' words.
 _AUTOMATIC = (
     *("auto", "automatic", "threshold", "overflow", "image_overflow", "contextguard"),
-    *("memory_pressure", "model_switch", "preflight", "cut_off"),
+    *("memory_pressure", "model_switch", "preflight", "cut_off", "plugin"),
 )
 _AT_ANY_SIZE = ("cut_off", "image_overflow", "memory_pressure", "model_switch", "plugin")
 _UNSEEN = 20_000  # tokens of attached files and reminders that a request may have besides the text in the file

@@ -14,7 +14,7 @@ from guard_core.rules.agreement import Agreement
 from guard_core.rules.kept import EXTENSION_CHOSE, KeptVerdict
 from guard_core.rules.stretch_checks import NO_COUNT
 from guard_core.sessions import Session
-from guard_core.triggers import BY_PLUGIN, UNKNOWN, is_counted, trigger_of
+from guard_core.triggers import AUTOMATIC, BY_PLUGIN, is_counted, trigger_of
 from guard_core.views import Inserted, Span
 from guard_core.windows.window_evidence import judge_session
 from tests.guard_core.recordings.checks import texts
@@ -57,7 +57,7 @@ def test_a_range_is_replaced_by_its_summary_from_the_next_request_on():
     call = step("m5", 20, compress(2, ("m0002", "m0003", "One file"), second=21), tokens=160)
     session = session_of(*TALK, call, notice("m6", 22), step("m7", 23, text("Done"), tokens=90))
     [compaction] = session.compactions
-    assert (compaction.trigger, trigger_of(compaction), is_counted(compaction)) == (BY_PLUGIN, UNKNOWN, True)
+    assert (compaction.trigger, trigger_of(compaction), is_counted(compaction)) == (BY_PLUGIN, AUTOMATIC, True)
     assert (compaction.at, compaction.base) == (7, (Span(0, 1), Inserted(0), Span(4, 7)))
     assert words_of(session, 0) == ["One file"]
     assert texts(session)[-1] == "Done"
@@ -181,6 +181,10 @@ def test_it_is_counted_once_and_not_judged_by_opencodes_rule():
     facts = Facts.of(session, judge_session(session))
     findings, verdict = conclusions(facts)
     assert verdict.sentence.startswith("1 compaction")
+    assert (facts.counts.automatic, facts.counts.unknown) == (1, 0)  # the model asked for it, as the file says
+    assert not [
+        item for item in (*findings, verdict) if "if automatic" in item.sentence or "triggered" in item.sentence
+    ]
     assert "own_early" not in {finding.kind for finding in findings}
     [explained], [kept] = facts.explanation.compactions, facts.explanation.kept
     assert (explained.verdict, explained.reason) == (Agreement.NOT_MODELLED, NO_COUNT[BY_PLUGIN])
