@@ -20,8 +20,9 @@ NAMES = Names(
         " additional_tools namespace"
     )
     | words("tool_search_call tool_search_output mcp_tool_call_begin mcp_tool_call_end view_image_tool_call"),
-    # of patches, whose keys are paths of files; notes on a message, which is read itself; hashes of tools; and copies
-    # of what a compaction replaced, which are not sent (0.171.0, run)
-    passed_over=words("changes internal_chat_message_metadata_passthrough top_level_tools guardian_history"),
+    # of patches, whose keys are paths of files; notes on a message, which is read itself; hashes of tools; copies
+    # of what a compaction replaced, which are not sent (0.171.0, run); and what a server of MCP says of a result to its
+    # client alone (`_meta`: modelcontextprotocol.io, "General fields"), as Codex's browser does ("codex/toolSurface")
+    passed_over=words("_meta changes internal_chat_message_metadata_passthrough top_level_tools guardian_history"),
     tool_endings=("_tool_call", "_tool_call_request", "_tool_call_response", "_tool_call_begin", "_tool_call_end"),
 )

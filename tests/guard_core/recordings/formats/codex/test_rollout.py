@@ -589,6 +589,14 @@ def test_copies_of_what_a_compaction_replaced_are_no_calls_of_an_unknown_name():
     assert recording.facts.tool_calls == 1
 
 
+def test_what_a_server_says_of_a_result_to_its_client_is_no_call_of_an_unknown_name():
+    said = {"Ok": {"content": [], "_meta": {"codex/toolSurface": {"kind": "browserUse"}}}}
+    ended = line(
+        "event_msg", type="mcp_tool_call_end", call_id="c1", invocation={"server": "s", "tool": "t"}, result=said
+    )
+    assert recordings.read(lines(META, *TURN, ended), strict=True).notes.problem_count == 0
+
+
 def test_unknown_lines_are_counted():
     notes = read_as(FORMAT, lines(META, *TURN, line("event_msg", type="novel"), line("world_state"))).notes
     assert notes.skipped["event_msg novel"] == 1
