@@ -215,7 +215,16 @@ def _of_requests(agent: str) -> str:
     return f"{agent} (a log of its chat requests can be imported)"
 
 
+def _is_compacted_by_entire(record: JSON) -> bool:
+    """A line of `transcript.jsonl` (Entire CLI, cmd/entire/cli/transcript/compact: a version, agent and Entire's own
+    version on each line; messages without what was cached of a prompt)."""
+    return {"v", "agent", "cli_version", "type", "content"} <= record.keys()
+
+
 _LINES: dict[str, Callable[[JSON], bool]] = {
+    "Entire (its shortened copy of a transcript; the agent's own, full.jsonl beside it, can be imported)": (
+        _is_compacted_by_entire
+    ),
     "Qwen Code (what a run printed; the chat that it recorded can be imported)": _is_printed_by_qwen,
     "Factory Droid": lambda record: _is_droid_line(record) or _is_printed_by_droid(record),
     "Kiro's CLI": _is_kiro_line,

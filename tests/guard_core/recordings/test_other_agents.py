@@ -54,6 +54,17 @@ PRINTED = {"type": "system", "subtype": "init", "session_id": "s", "tools": [], 
 SAID = {"type": "assistant", "session_id": "s", "message": {"role": "assistant", "content": [], "usage": {}}}
 PRINTED_BY_AMP = {"type": "system", "subtype": "init", "session_id": AMP["id"], "tools": [], "mcp_servers": []}
 REFUSED = {
+    "Entire": lines(
+        {
+            "v": 1,
+            "agent": "claude-code",
+            "cli_version": "0.5.1",
+            "type": "user",
+            "ts": "a",
+            "content": [{"text": "Hi"}],
+        },
+        {"v": 1, "agent": "claude-code", "cli_version": "0.5.1", "type": "assistant", "ts": "a", "content": []},
+    ),
     "Qwen Code, what a run printed": lines(PRINTED, SAID),
     "Qwen Code, printed as one value": json.dumps([PRINTED, SAID]).encode(),
     "Factory Droid": lines(DROID_HEADER, ASKED, USED),
