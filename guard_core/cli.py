@@ -13,6 +13,7 @@ from guard_core.errors import GuardError, SettingError
 from guard_core.findings.facts import Facts
 from guard_core.plain_text import plain as plain
 from guard_core.plain_text import plain_lines
+from guard_core.plural import counted
 from guard_core.policies import DEFAULT_POLICY, get_policy, policy_kind
 from guard_core.policies.base import Policy
 from guard_core.recordings import Recording, read
@@ -120,7 +121,7 @@ def read_noting(path: str) -> Recording:
         line = "" if problem.line is None else f"line {problem.line}: "
         print(plain(f"{path}: {line}{problem.message}"), file=sys.stderr)
     if (more := recording.notes.problem_count - SHOWN_PROBLEMS) > 0:
-        print(plain(f"{path}: {more:,} more problems; `inspect` lists them"), file=sys.stderr)
+        print(plain(f"{path}: {counted(more, 'more problem')}; `inspect` lists them"), file=sys.stderr)
     return recording
 
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from guard_core.__main__ import main
+from guard_core.cli import SHOWN_PROBLEMS
 from guard_core.recordings.formats import native
 from guard_core.sessions import ModelCall, Provenance, Sourced
 from tests.builders import bundled, model, session, user
@@ -31,6 +32,15 @@ def test_it_prints_the_verdict_window_compactions_peak_and_findings(loop, capsys
     assert "compactions: 15 (15 automatic)" in text
     assert "peak: " in text
     assert "error: Compaction 1 (step 68) did not last" in text
+
+
+def test_one_problem_more_than_are_shown_is_named_as_one(tmp_path, capsys):
+    path = tmp_path / "damaged.jsonl"
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    lines = [json.dumps({"request": {"messages": turns[:1]}, "response": {"choices": [{"message": turns[1]}]}})] * 9
+    path.write_text("\n".join([*lines[:5], *["{"] * (SHOWN_PROBLEMS + 1), *lines[5:]]) + "\n")
+    main(["verdict", str(path)])
+    assert "1 more problem;" in capsys.readouterr().err
 
 
 def test_a_sum_of_an_unknown_number_of_calls_leaves_the_peak_unknown(tmp_path, capsys):
