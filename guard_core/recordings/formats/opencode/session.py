@@ -385,7 +385,10 @@ class OpenCodeReader:
         if not prompt:
             return ModelCall(at=0, model=model, timestamp=created, source_id=source_id)
         self.facts.call(prompt)
-        output = fields.tokens(usage, "output")
+        output, reasoning = fields.tokens(usage, "output"), fields.tokens(usage, "reasoning")
+        # What the model thought is apart from its output in later versions (1.4.3, not in 1.2.16), as the total shows.
+        if output is not None and reasoning and usage.get("total") == prompt + output + reasoning:
+            output += reasoning
         return ModelCall(0, None, prompt, cached, written, output, model, created, None, source_id)
 
     # -- the end

@@ -99,6 +99,20 @@ def test_one_message_may_hold_several_calls():
     assert [(call.at, call.prompt_tokens) for call in session.calls] == [(1, 10), (3, 20)]
 
 
+@pytest.mark.parametrize(
+    ("counts", "output"),
+    [
+        ({"output": 7, "reasoning": 30, "total": 137}, 37),  # 1.4.3 and later
+        ({"output": 37, "reasoning": 30, "total": 137}, 37),  # 1.2.16: it is part of the output
+        ({"output": 7, "reasoning": 30}, 7),
+    ],
+)
+def test_what_the_model_thought_is_part_of_its_output(counts, output):
+    said = {"type": "step-finish", "tokens": {"input": 60, **counts, "cache": {"read": 40, "write": 0}}}
+    session = session_of(TALK[0], assistant("m2", 1, {"type": "step-start"}, text("I look"), said))
+    assert (session.calls[0].prompt_tokens, session.calls[0].output_tokens) == (100, output)
+
+
 def test_more_tokens_may_be_cached_than_counted():
     session = session_of(TALK[0], assistant("m2", 1, {"type": "step-start"}, text("I look"), finish(-5, 105)))
     assert session.calls[0].prompt_tokens == 100
