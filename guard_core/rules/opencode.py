@@ -38,6 +38,7 @@ from guard_core.rules.settings import (
 )
 from guard_core.rules.thresholds import LARGEST_LIMIT, RESERVES, round_limits, windows_of
 from guard_core.sessions import Provenance, Session
+from guard_core.windows.subscriptions import subscription_windows
 
 STRICT_BEFORE = (1, 1, 54)  # 1.1.53 passes at the threshold, 1.1.65 compacts; versions between were not measured
 OTHER_WINDOWS = (32_768, 65_536, 131_072, 256_000, 262_144, 1_048_576)  # tokens; of models that OpenCode is used with
@@ -49,7 +50,7 @@ INPUT_LIMIT = 272_000  # tokens; of models with a window of 400,000, measured wi
 
 def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """The window less the model's output, or its input limit less a reserve where that was typed."""
-    window, limit = stretch.window, whole(typed, "input_limit")
+    window, limit = stretch.window, _input_limit(stretch, typed)
     note = "the most that OpenCode takes off; the model's own limit may be lower"
     output = chosen("max_output_tokens", whole(typed, "max_output_tokens"), MOST_OUTPUT, "tokens", note)
     size = min(int(output.value or 0), MOST_OUTPUT)
@@ -60,10 +61,11 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     threshold = window.value - size if window else None
     formula = f"{window.value:,} − {size:,} (max output)" if window else f"window − {size:,} (max output)"
     if limit is not None:
-        settings.append(RuleNumber("input_limit", limit, "tokens", Provenance.USER, "typed in"))
+        settings.append(limit)
         reserved = chosen("reserved", whole(typed, "reserved", 0), min(MOST_RESERVED, size), "tokens", "its default")
         settings.append(reserved)
-        threshold, formula = limit - int(reserved.value or 0), f"{limit:,} (input limit) − {reserved.value:,}"
+        threshold = int(limit.value or 0) - int(reserved.value or 0)
+        formula = f"{limit.value:,} (input limit) − {reserved.value:,}"
     return OwnRule(
         policy="opencode",
         profile="before-1.0" if () < numbers(stretch.version) < (1, 0) else "1.18",
@@ -73,6 +75,17 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         threshold=threshold,
         formula=formula,
     )
+
+
+def _input_limit(stretch: Stretch, typed: Typed) -> RuleNumber | None:
+    """What the model takes as input, where it was typed or a subscription to ChatGPT serves it."""
+    if (size := whole(typed, "input_limit")) is not None:
+        return RuleNumber("input_limit", size, "tokens", Provenance.USER, "typed in")
+    window = stretch.window
+    if window is None or window.source is Provenance.USER or not subscription_windows(stretch.model):
+        return None
+    note = "of a subscription to ChatGPT: 400,000 in all, as OpenCode 1.15.13 has it"
+    return RuleNumber("input_limit", window.value, "tokens", window.source, note)
 
 
 def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:

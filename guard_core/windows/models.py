@@ -13,7 +13,7 @@ from typing import NamedTuple
 from guard_core import defaults
 from guard_core.sessions import Provenance, Session, Sourced
 from guard_core.windows.model_table import PriceRow, rows_of
-from guard_core.windows.subscriptions import NOTE, PREFIX, SERVICE, subscription_windows
+from guard_core.windows.subscriptions import NOTE, PREFIX, subscription_windows
 
 LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
 LONG_CONTEXT_FAMILY = "claude-sonnet-4"  # of 200,000 tokens, offered with a million, too
@@ -35,7 +35,7 @@ def context_window(model: str) -> Sourced | None:
         return Sourced(LONG_CONTEXT, Provenance.MODEL_TABLE, f"the name ends in {LONG_CONTEXT_SUFFIX}")
     rows = rows_of(model)
     if served := subscription_windows(model):
-        note = NOTE.format(model.removeprefix(PREFIX), SERVICE)
+        note = NOTE.format(model.removeprefix(PREFIX))
         usual = rows.own.window if rows.own else 0
         others = f"; {rows.own.provider.name} says {usual:,}" if rows.own and usual else ""
         return Sourced(served[0], Provenance.MODEL_TABLE, note + others)

@@ -1,4 +1,4 @@
-"""Windows of models that a subscription to ChatGPT serves, which pi calls the provider `openai-codex`.
+"""Windows of models that a subscription to ChatGPT serves, which pi calls the provider `openai-codex`, and so do we.
 
 The service takes smaller requests than OpenAI's API. Source: the models of that provider in pi's own table, read in
 twelve versions (pi-ai 0.48.0 to 1.6.0).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 SERVICE = "openai-codex"
 PREFIX = f"{SERVICE}/"
-NOTE = "{} of {} in pi's table of models"
+NOTE = "{} of a subscription to ChatGPT, in pi's table of models"
 _USUAL, _SMALL = 272_000, 128_000  # tokens: of all its models up to 6.1, and of the small fast one
 _EARLIER = 372_000  # tokens: of GPT-5.6 in 0.80.6 to 0.80.10, where it then was new
 _LATER = 500_000  # tokens: of GPT-6.1 from 1.3.0 on (272,000 in 0.99.1), and of 6.2 Sol

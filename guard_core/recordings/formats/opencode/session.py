@@ -40,6 +40,7 @@ from guard_core.recordings.reading.versions import single
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.triggers import BY_PLUGIN, OVERFLOW, PREFLIGHT
 from guard_core.views import CHANGED, JOINED, Inserted, Rewritten, Segment, Span, View
+from guard_core.windows.subscriptions import SERVICE as SUBSCRIPTION
 
 NAME = "opencode"
 DETAILS_FROM = (7, 1)  # of Kilo: 7.0.33 adds nothing to a message, 7.7.2 does (run); versions between were not run
@@ -48,6 +49,9 @@ LABEL, KILO = "OpenCode", "Kilo Code"  # the agents that write such sessions
 QUESTION = "What did we do so far?"
 CLEARED = "[Old tool result content cleared]"
 PRUNED = "pruned"
+# OpenCode sets the prices of a subscription to ChatGPT to zero, and of this model its limits to those of that service:
+# 272,000 tokens of input (the program 1.15.13, its plugin for Codex).
+SUBSCRIBED = "gpt-5.5"
 _SEALS = ("signature", "reasoningEncryptedContent", "redactedData")
 RAN = "The following tool was executed by the user"
 ABORTED = "MessageAbortedError"
@@ -124,6 +128,7 @@ class OpenCodeReader:
         self.waiting: _WaitingTail | None = None
         self.asked: tuple[Part, ...] = ()  # what the user said last
         self.system: tuple[Part, ...] | None = None
+        self.is_subscribed = False  # did a subscription to ChatGPT pay for the last counted call of OpenAI's
 
     def message(self, info: JSON, parts: list[JSON]) -> None:
         message_id, role = fields.text(info, "id"), fields.text(info, "role")
@@ -380,7 +385,7 @@ class OpenCodeReader:
         cached, written = fields.tokens(cache, "read"), fields.tokens(cache, "write")
         fresh = fields.signed_tokens(usage, "input")
         prompt = max(0, (fresh or 0) + (cached or 0) + (written or 0))
-        model = served_model(fields.text(info, "providerID"), fields.text(info, "modelID"))
+        model = self._served(info, finish, prompt)
         created, source_id = _created(info), fields.text(finish, "id") or fields.text(info, "id")
         if not prompt:
             return ModelCall(at=0, model=model, timestamp=created, source_id=source_id)
@@ -390,6 +395,16 @@ class OpenCodeReader:
         if output is not None and reasoning and usage.get("total") == prompt + output + reasoning:
             output += reasoning
         return ModelCall(0, None, prompt, cached, written, output, model, created, None, source_id)
+
+    def _served(self, info: JSON, finish: JSON, prompt: int) -> str:
+        """The model's name, with the service before it that serves it. A call without a count is taken for one like the
+        last: nothing says what it would have cost."""
+        provider, model = fields.text(info, "providerID"), fields.text(info, "modelID")
+        if prompt and provider == "openai":
+            cost = finish.get("cost", info.get("cost"))
+            self.is_subscribed = isinstance(cost, int | float) and not isinstance(cost, bool) and cost == 0
+        has_own_window = provider == "openai" and self.is_subscribed and SUBSCRIBED in model
+        return served_model(SUBSCRIPTION if has_own_window else provider, model)
 
     # -- the end
 

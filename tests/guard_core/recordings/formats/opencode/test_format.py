@@ -17,6 +17,7 @@ from guard_core.recordings import read
 from guard_core.recordings.formats.opencode.format import FORMAT
 from guard_core.recordings.formats.opencode.session import CLEARED, QUESTION, RAN
 from guard_core.recordings.reading.source import ByteSource
+from guard_core.rules import explain
 from guard_core.sessions import SubAgent
 from guard_core.triggers import AUTOMATIC, trigger_of
 from guard_core.views import CHANGED, JOINED, Inserted, Rewritten, Span
@@ -130,6 +131,29 @@ def test_a_model_that_github_copilot_serves_has_the_window_of_that_service(provi
     step = ({"type": "step-start"}, text("I look"), finish(60, 40))
     session = session_of(TALK[0], assistant("m2", 1, *step, modelID="gpt-5.4", providerID=provider))
     assert (session.calls[0].model, judge_session(session).value) == (model, window)
+
+
+@pytest.mark.parametrize(
+    ("model", "costs", "served", "threshold"),
+    [
+        ("gpt-5.5", (0, 0), "openai-codex/gpt-5.5", 252_000),
+        ("gpt-5.5", (0, None), "openai-codex/gpt-5.5", 252_000),  # the second call was interrupted
+        ("gpt-5.5", (0.02, 0.03), "gpt-5.5", 968_000),
+        ("gpt-5.4", (0, 0), "gpt-5.4", 1_018_000),  # OpenCode has the limits of the API for it
+    ],
+)
+def test_calls_that_cost_nothing_are_those_of_a_subscription_with_the_window_of_that_service(
+    model, costs, served, threshold
+):
+    answers = []
+    for place, cost in enumerate(costs):
+        end = () if cost is None else ({**finish(60, 40), "cost": cost},)
+        begun = ({"type": "step-start"}, text("I look"))
+        named = {"modelID": model, "providerID": "openai", "cost": cost or 0}
+        answers.append(assistant(f"m{place + 2}", place + 1, *begun, *end, **named))
+    session = session_of(TALK[0], *answers)
+    assert [call.model for call in session.calls] == [served] * 2
+    assert explain(session).rules[-1].threshold == threshold
 
 
 def test_a_count_that_is_none_is_told():
