@@ -175,6 +175,14 @@ class Ledger:
             self._prefixes[key] = prefix_sums(column(self))
         return self._prefixes[key]
 
+    def of_events(self, key: str, values: Callable[[], Ints]) -> Ints:
+        """What follows from the columns of events and parts alone, made once for this ledger and those that `replace`
+        its steps; nobody can change it."""
+        if key not in self._prefixes:
+            self._prefixes[key] = values()
+            self._prefixes[key].setflags(write=False)
+        return self._prefixes[key]
+
     def known_prefix(self, key: str) -> Ints | None:
         """Prefix sums that `prefix_by` has made."""
         return self._prefixes.get(key)

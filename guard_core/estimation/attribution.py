@@ -253,7 +253,9 @@ def _byte_ratios(ledger: Ledger, ratios: Ratios) -> Floats:
     """Tokens per byte of each kind of text as this session has it, for messages of which only the size is known."""
     events, scaled = ledger.events, ratios.kinds.copy()
     size = {name: events[name].sum() for name in ("bytes", "lexical_tokens")}
-    in_kind = content_of({**events, "lexical_tokens": events["bytes"]}).sum(axis=0)
+    in_kind = ledger.of_events(
+        "bytes by kind", lambda: content_of({**events, "lexical_tokens": events["bytes"]}).sum(axis=0)
+    )
     lexical = content(ledger).sum(axis=0)
     usual = _share(size["lexical_tokens"], size["bytes"]) or 1 / 4
     for kind in range(TEXT_KINDS):

@@ -61,8 +61,9 @@ def measure(ledger: Ledger, amounts: Ints, start: Start | None = None) -> tuple[
     mixed = candidates.amounts(amounts)
     keep = ~candidates.edited(Ratios(start.ratios).estimates(mixed, mixed[:, 0]))
     first = Ratios(fit(mixed[keep], candidates.tokens[keep], start))
-    intervals = candidates.pick(~candidates.edited(first.estimates(mixed, mixed[:, 0])))
-    ratios = _ratios(ledger, intervals, amounts, start)
+    keep = ~candidates.edited(first.estimates(mixed, mixed[:, 0]))
+    intervals = candidates.pick(keep)
+    ratios = _ratios(ledger, intervals, amounts, mixed[keep], start)
     output = written(ledger)
     rest = without_answers(amounts, output)
     other = _believed(ledger, intervals, output, (amounts, rest), ratios, start)
@@ -93,7 +94,8 @@ def characters(ledger: Ledger) -> Ints | None:
         chosen = np.zeros(size, dtype=np.bool_)
         chosen[np.arange(MOST_FOLLOWED) * size // MOST_FOLLOWED] = True
         every, size = every.pick(chosen), MOST_FOLLOWED
-    units = [(chars + 2) // 4 for chars in (ledger.events["chars"], ledger.by_event(ledger.parts["json_chars"]))]
+    in_json = ledger.of_events("characters in JSON", lambda: ledger.by_event(ledger.parts["json_chars"]))
+    units = [(chars + 2) // 4 for chars in (ledger.events["chars"], in_json)]
     messages = every.sums(np.ones(ledger.event_count, dtype=np.int64))
     *errors, by_lexical = (_unexplained(every.sums(unit), messages, every.tokens) for unit in (*units, lexical))
     best = int(np.argmin([_squares(error) for error in errors]))
@@ -179,7 +181,7 @@ def _believed(
     if not (measured and (output >= 0).any()) and not dropped and not believed_at_once(ledger, whole, ratios):
         return None
     without = replace(intervals, tokens=np.maximum(intervals.tokens - counted, 0)).pick(inside)
-    other = _ratios(ledger, without, rest, start)
+    other = _ratios(ledger, without, rest, without.amounts(rest), start)
     if measured:
         by_estimate = intervals.tokens - intervals.totals(ratios.estimates(whole, ledger.events["tool"]))
         by_output = intervals.tokens - counted - intervals.totals(other.estimates(rest, ledger.events["tool"]))
@@ -188,12 +190,13 @@ def _believed(
     return other
 
 
-def _ratios(ledger: Ledger, intervals: Intervals, amounts: Ints, start: Start) -> Ratios:
-    """The ratios that explain some intervals, with a factor for each tool."""
-    mixed, tools = intervals.amounts(amounts), ledger.events["tool"]
+def _ratios(ledger: Ledger, intervals: Intervals, amounts: Ints, mixed: Ints, start: Start) -> Ratios:
+    """The ratios that explain some intervals, over which `amounts` are `mixed`, with a factor for each tool."""
+    tools = ledger.events["tool"]
     plain = Ratios(fit(mixed, intervals.tokens, start))
     # the tools whose results hold the most, in the order of their keys
-    keys, owner = np.unique(tools, return_inverse=True)
+    keys = ledger.of_events("tools", lambda: np.unique(tools))
+    owner = ledger.of_events("places in tools", lambda: np.searchsorted(keys, tools))
     sizes = np.bincount(owner, amounts[:, RESULTS], len(keys)).astype(np.int64)
     places = np.lexsort((keys, -sizes))[:MOST_TOOLS]
     largest_tools = sorted(int(keys[place]) for place in places if keys[place] and sizes[place])

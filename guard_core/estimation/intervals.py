@@ -48,18 +48,24 @@ class Intervals:
 
     def sums(self, column: Ints) -> Ints:
         """The sum of an event column over each."""
-        prefix = prefix_sums(column)
+        prefix = prefix_sums(column[: self._end])
         return prefix[self.stop] - prefix[self.start]
 
     def totals(self, column: Floats) -> Floats:
         """The same for a column of fractions."""
-        prefix = np.concatenate([[0.0], np.cumsum(column)])
+        prefix = np.concatenate([[0.0], np.cumsum(column[: self._end])])
         return np.asarray(prefix[self.stop] - prefix[self.start])
 
     def amounts(self, amounts: Ints) -> Ints:
         """The same for rows of amounts."""
-        prefix = np.concatenate([np.zeros((1, amounts.shape[1]), dtype=np.int64), np.cumsum(amounts, axis=0)])
+        before = np.zeros((1, amounts.shape[1]), dtype=np.int64)
+        prefix = np.concatenate([before, np.cumsum(amounts[: self._end], axis=0)])
         return np.asarray(prefix[self.stop] - prefix[self.start])
+
+    @property
+    def _end(self) -> int:
+        """Where the events end that they have."""
+        return int(self.stop.max(initial=0))
 
     def edited(self, estimate: Floats) -> NDArray[np.bool_]:
         """Which look as if older content had been cut away at the same call."""

@@ -121,8 +121,14 @@ STARTING = Ratios(START)
 def content(ledger: Ledger, weights: Ints | None = None) -> Ints:
     """How much of every kind each event holds: one row per event, one column per entry of KINDS; nothing where requests
     leave it out."""
-    amounts = content_of(ledger.events, weights)
-    amounts[left_out(ledger)] = 0
+    if weights is None:
+        amounts = ledger.of_events("content", lambda: content_of(ledger.events))
+    else:
+        amounts = content_of(ledger.events, weights)
+    omitted = left_out(ledger)
+    if len(omitted):
+        amounts = amounts.copy()
+        amounts[omitted] = 0
     return amounts
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from guard_core.estimation.forecast import MOST_ORIGINS, forecast, known_at, predict, predictions
+from guard_core.estimation.ratios import content
 from guard_core.events import Event, ReasoningPart, Role, TextPart
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
@@ -40,6 +41,14 @@ def test_nothing_after_the_origin_changes_a_prediction(name):
         }
         other = replace(ledger, steps={**ledger.steps, **counts}, _prefixes={})
         assert predict(other, known_at(other, origin), step) == predict(ledger, known_at(ledger, origin), step)
+
+
+def test_what_events_hold_is_counted_once_for_all_origins():
+    ledger = Ledger.of(bundled("long-coding"))
+    held = [content(known_at(ledger, origin).ledger) for origin in (3, 20)]
+    assert held[0] is held[1]
+    with pytest.raises(ValueError, match="read-only"):
+        held[0][0] = 7
 
 
 def test_texts_after_the_call_that_is_predicted_do_not_change_it():
