@@ -22,7 +22,7 @@ from guard_core.compaction_bases import CompactionBase, base_of
 from guard_core.costs import EVENT_COLUMNS, IN_PAIR, PART_COLUMNS, CounterState, EventCounter
 from guard_core.errors import GuardError
 from guard_core.events import Event
-from guard_core.ledger import LEDGER_VERSION, Fixed, Ledger, fixed_of
+from guard_core.ledger import LEDGER_VERSION, Fixed, Ledger, counter_for, fixed_of
 from guard_core.packing import decode, decode_version, encode
 from guard_core.sessions import ModelCall, RecordedCompaction, Session
 from guard_core.step_columns import CALL_COLUMNS, call_columns
@@ -92,7 +92,8 @@ class GrowingLedger:
         """That of a session. `counter`: one that has counted its events, where they are not here any more. `sizes`:
         rows of a full chunk, by kind."""
         events = session.events if counter is None else ()
-        growing = cls(counter or EventCounter(), fixed_of(session), sizes)
+        counter = counter or counter_for(session)
+        growing = cls(counter, msgspec.structs.replace(fixed_of(session), encoding=counter.encoding), sizes)
         growing.add(events, session.calls, session.compactions)
         return growing
 

@@ -30,6 +30,7 @@ from guard_core.events import (
     part_text,
     utf8_bytes,
 )
+from guard_core.tokens import tokenizer
 from guard_core.tokens.heuristic import part_costs
 from guard_core.tokens.lexical import lexical_tokens
 
@@ -52,6 +53,7 @@ EVENT_COLUMNS = (
     "fallback_bytes",  # what the mechanical summary takes from it
     "transcript_bytes",  # what the summariser's prompt shows of it
     "lexical_tokens",  # about the tokens of all text, by classes of bytes
+    "tokenizer_tokens",  # tokens of all text, by the tokenizer of the session's model; 0 where that is not known
     "tool",  # which tool's result it holds (the first, where there are several): tool_key of its name, 0: none
     "time_ms",  # milliseconds since the epoch (UTC), -1: not recorded
 )
@@ -119,21 +121,24 @@ class OpenCalls(msgspec.Struct, frozen=True):
 
 
 class CounterState(msgspec.Struct, frozen=True):
-    """What a counter must know to count on: how much it has counted, and the calls that wait for a result."""
+    """What a counter must know to count on: how much it has counted, the calls that wait for a result, and the
+    tokenizer that it counts text by (one of `tokenizer.ENCODINGS`, "" for none)."""
 
     events: int = 0
     parts: int = 0
     open_calls: tuple[OpenCalls, ...] = ()
+    encoding: str = ""
 
 
 class EventCounter:
     """Counts events one after the other, in order, so that not all of them need be in memory.
 
-    With the `state` of another counter it counts on from there, and has the rows of what it counted itself.
+    With the `state` of another counter it counts on from there, and has the rows of what it counted itself. One that
+    begins counts text by a tokenizer, too, where its state names one (`CounterState(encoding=…)`).
     """
 
     def __init__(self, state: CounterState = CounterState()) -> None:  # noqa: B008
-        self.count = state.events
+        self.count, self.encoding = state.events, state.encoding
         self._first_part = state.parts
         self._values = _PackedRows(EVENT_COLUMNS)
         self._parts = _PackedRows(PART_COLUMNS)
@@ -145,6 +150,8 @@ class EventCounter:
     def add(self, event: Event) -> None:
         """Count one event."""
         columns, rows = _count(event)
+        if self.encoding:
+            columns["tokenizer_tokens"] = sum(tokenizer.count(map(part_text, event.parts), self.encoding))
         self._values.add(columns.values())
         for part, row in zip(event.parts, rows, strict=True):
             answers = -1
@@ -162,7 +169,7 @@ class EventCounter:
     def state(self) -> CounterState:
         """What another counter needs to count on."""
         waiting = tuple(OpenCalls(by, key, tuple(chain(*places))) for (by, key), places in self._open_calls.items())
-        return CounterState(self.count, self._part_count, waiting)
+        return CounterState(self.count, self._part_count, waiting, self.encoding)
 
     @property
     def _part_count(self) -> int:
@@ -223,7 +230,7 @@ def _take_call(open_calls: dict[tuple[str, str], list[list[CallPlace]]], result:
 
 
 def event_columns(event: Event) -> dict[str, int]:
-    """The cost of one event in every column of EVENT_COLUMNS, in their order."""
+    """The cost of one event in every column of EVENT_COLUMNS, in their order; a tokenizer is not asked."""
     return _count(event)[0]
 
 
@@ -231,8 +238,7 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
     """All columns of an event, and those of its parts but for `event` and `answers`, in one pass."""
     flags = _event_flags(event)
     text_tokens = inline_tokens = metadata_tokens = 0
-    chars = media = opaque = lexical = tool = 0
-    request = fallback = transcript = 0  # what the summariser's prompt and the mechanical summary take
+    chars = media = opaque = lexical = tool = request = fallback = transcript = 0
     sizes = [0] * len(_KIND_FLAG)  # bytes by kind
     role_bytes = len(event.role.value) + 2
     rows = []
@@ -283,6 +289,7 @@ def _count(event: Event) -> tuple[dict[str, int], list[tuple[int, ...]]]:
         "fallback_bytes": fallback,
         "transcript_bytes": transcript,
         "lexical_tokens": lexical,
+        "tokenizer_tokens": 0,
         "tool": tool,
         "time_ms": -1 if event.timestamp is None else _milliseconds(event.timestamp),
     }

@@ -27,6 +27,7 @@ from guard_core.costs import (
     EventCounter,
     event_columns,
 )
+from guard_core.estimation.model_families import encoding_of
 from guard_core.events import part_text
 from guard_core.forms import Form, get_form
 from guard_core.packing import decode_version, encode
@@ -60,6 +61,7 @@ class Fixed(msgspec.Struct, frozen=True):
     agent: str = ""
     prompt_tokens_total: int | None = None
     total_calls: int | None = None
+    encoding: str = ""
 
 
 def fixed_of(session: Session) -> Fixed:
@@ -77,7 +79,13 @@ def fixed_of(session: Session) -> Fixed:
         agent=session.format,
         prompt_tokens_total=session.prompt_tokens_total,
         total_calls=session.total_calls,
+        encoding=encoding_of(call.model for call in session.calls),
     )
+
+
+def counter_for(session: Session) -> EventCounter:
+    """A counter for the events of a session from the first on, which knows the tokenizer of its model."""
+    return EventCounter(CounterState(encoding=encoding_of(call.model for call in session.calls)))
 
 
 _SCALARS = Fixed.__struct_fields__
@@ -100,6 +108,7 @@ class _StoredLedger(msgspec.Struct, frozen=True):
     agent: str
     prompt_tokens_total: int | None
     total_calls: int | None
+    encoding: str
     models: tuple[str, ...] = ()
 
 
@@ -134,6 +143,7 @@ class Ledger:
     agent: str = ""  # the format of the recording, which is its agent's
     prompt_tokens_total: int | None = None  # over `total_calls`, where no call has a count, as Session has it
     total_calls: int | None = None
+    encoding: str = ""  # the tokenizer of the column `tokenizer_tokens`; "": not counted
     models: tuple[str, ...] = ()  # names by their numbers in `steps`; none in ledgers stored before they were kept
     # What a counter needs to count on behind the last event; None where a ledger was not counted but derived or read.
     counter: CounterState | None = field(default=None, compare=False, repr=False)
@@ -519,7 +529,7 @@ class Ledger:
     @classmethod
     def of(cls, session: Session) -> Ledger:
         """Count a session once."""
-        counter = EventCounter()
+        counter = counter_for(session)
         for event in session.events:
             counter.add(event)
         return cls.counted(session, counter)
@@ -531,7 +541,8 @@ class Ledger:
         models: dict[str, int] = {}
         calls = call_columns(session.calls, models)
         columns = (counter.columns(), counter.parts(), calls)
-        return cls.joined(*columns, bases, fixed_of(session), tuple(models), counter.state)
+        fixed = msgspec.structs.replace(fixed_of(session), encoding=counter.encoding)
+        return cls.joined(*columns, bases, fixed, tuple(models), counter.state)
 
     @classmethod
     def joined(

@@ -47,7 +47,6 @@ _COLUMNS = ("tokens", "source", "residual", "baseline", "dropped")
 _SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")
 Guesses = tuple[tuple[int, ...], ...]  # tokens of each message that recorded compactions inserted, by compaction
 _LEARNT = ("fitted_events", "drift", "habit")
-CHARACTERS = "characters"  # what the events are weighed by where the counts follow characters
 
 
 class _StoredAttribution(msgspec.Struct, frozen=True):
@@ -200,11 +199,10 @@ def without(ledger: Ledger, steps: Ints) -> Ledger:
 def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str = "tokenizer") -> Attribution:
     """Divide the recorded prompt tokens of a session among its events.
 
-    `weights`: tokenizer counts per event; without them text is weighed by its lexical tokens, or by its characters
-    where the counts follow these.
+    `weights`: tokenizer counts per event; without them text is weighed by the tokenizer of its model where the ledger
+    has these counts, else by its lexical tokens, or by its characters where the counts follow these.
     """
-    weights, start = weighed(ledger, weights)
-    weights_name = weights_name if start is None else CHARACTERS
+    weights, start, name = weighed(ledger, weights, weights_name)
     amounts = content(ledger, weights)
     intervals, ratios, says = measure(ledger, amounts, start)
     estimate = says.over(ratios.estimates(amounts, ledger.events["tool"]))
@@ -234,7 +232,7 @@ def attribute(ledger: Ledger, weights: Ints | None = None, *, weights_name: str 
         ratios=_named(_byte_ratios(ledger, lexical)),
         lexical_ratios=_named(lexical.kinds),
         tools=lexical.tools,
-        weights="lexical" if weights is None else weights_name,
+        weights=name,
         fitted_events=ledger.event_count,
         drift=later,
         habit=says.habit,

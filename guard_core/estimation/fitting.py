@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from guard_core.costs import HAS_MEDIA, MODEL
 from guard_core.estimation.intervals import Intervals
+from guard_core.estimation.model_families import encoding_of
 from guard_core.estimation.outputs import (
     LEAST_MEASURED,
     OutputEvidence,
@@ -27,10 +29,12 @@ from guard_core.estimation.ratios import (
     Start,
     fit,
     starting,
+    starting_exact,
     tool_factors,
 )
 from guard_core.ledger import Ints, Ledger
 
+LEXICAL, CHARACTERS = "lexical", "characters"  # names of what text is weighed by, where that is no tokenizer
 MOST_TOOLS = 12  # tools that get a factor of their own: those with the most results
 # Counts follow characters where one ratio for all text and one for messages explain every interval to so many tokens a
 # message (role, names and ids are framed with it); of those beyond LEAST_FOLLOWED one in four may hold something else.
@@ -121,11 +125,29 @@ def _squares(error: Floats) -> float:
     return max(float(np.cumsum(error * error)[-1]), len(error) / 12)
 
 
-def weighed(ledger: Ledger, weights: Ints | None) -> tuple[Ints | None, Start | None]:
-    """What text is weighed by (None: lexical tokens) and where the fit begins: the weights that are given, or
-    characters where the counts follow them."""
-    by_characters = characters(ledger) if weights is None else None
-    return (weights, None) if by_characters is None else (by_characters, EVEN_START)
+class Weighing(NamedTuple):
+    """What text is weighed by: `units` of each event (None: lexical tokens), the name of that unit, and where the fit
+    begins (None: at what is usual for the agent)."""
+
+    units: Ints | None
+    start: Start | None
+    name: str
+
+
+def weighed(ledger: Ledger, weights: Ints | None, name: str = "tokenizer") -> Weighing:
+    """The weights that are given, of this name; without them characters where the counts follow these, or else the
+    tokens of the model's tokenizer where the ledger has them."""
+    if weights is not None:
+        return Weighing(weights, None, name)
+    by_characters = characters(ledger)
+    if by_characters is not None:
+        return Weighing(by_characters, EVEN_START, CHARACTERS)
+    if ledger.encoding:
+        model = next(filter(None, (ledger.main_model, *ledger.models)), "")
+        is_exact = encoding_of([model]) == ledger.encoding
+        start = starting_exact(ledger.agent, model) if is_exact else None
+        return Weighing(ledger.events["tokenizer_tokens"], start, ledger.encoding)
+    return Weighing(None, None, LEXICAL)
 
 
 def drift(ledger: Ledger, intervals: Intervals, estimate: Floats) -> float:

@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 
 from guard_core.estimation.attribution import (
-    CHARACTERS,
     Attribution,
     PriceList,
     attribute,
@@ -23,12 +22,13 @@ from guard_core.estimation.attribution import (
     guesses_of,
     inserted_tokens,
 )
-from guard_core.estimation.fitting import drifted
+from guard_core.estimation.fitting import CHARACTERS, LEXICAL, drifted
 from guard_core.estimation.intervals import Intervals
 from guard_core.estimation.outputs import answers_by
 from guard_core.estimation.ratios import KINDS, Floats, Ratios, content
 from guard_core.estimation.sharing import EXACT, SESSION, SHARED, share_out
 from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.tokens.tokenizer import ENCODINGS
 
 TENTH = 10  # ours: learnt again when the log has grown by one part in so many, so that all of it costs ten readings
 
@@ -36,7 +36,7 @@ TENTH = 10  # ours: learnt again when the log has grown by one part in so many, 
 def is_learnt(attribution: Attribution) -> bool:
     """Was the growth of any prompt measured, so that there is something to attribute new events by."""
     measured = np.isin(attribution.source, (EXACT, SHARED, SESSION))
-    of_log = attribution.weights in ("lexical", CHARACTERS)  # not by a tokenizer's counts, which new events lack
+    of_log = attribution.weights in (LEXICAL, CHARACTERS, *ENCODINGS)  # not by counts that new events lack
     return attribution.fitted_events >= 0 and attribution.measured and of_log and bool(measured.any())
 
 
@@ -88,9 +88,12 @@ class _Tail:
             steps[name] = np.where(steps[name] >= self.event, steps[name] - self.event, -1)
         events = {name: column[self.event :] for name, column in ledger.events.items()}
         log = Ledger(events, steps, agent=ledger.agent, models=ledger.models)
-        amounts = content(log)
-        says = answers_by(log, amounts, self.ratios, known.habit)
-        estimate: Floats = says.over(self.ratios.estimates(amounts, log.events["tool"]))
+        amounts, ratios = content(log), self.ratios
+        if known.weights in ENCODINGS:
+            counted = [ledger.prefix(name).item(known.fitted_events) for name in ("lexical_tokens", "tokenizer_tokens")]
+            amounts, ratios = content(log, events["tokenizer_tokens"]), ratios.scaled(counted[0] / max(1, counted[1]))
+        says = answers_by(log, amounts, ratios, known.habit)
+        estimate: Floats = says.over(ratios.estimates(amounts, log.events["tool"]))
         every = Intervals.of(log)
         grown = every.grown(says.dropped_between(every.first, every.last))
         intervals = grown.pick(~grown.edited(grown.totals(estimate)))

@@ -78,7 +78,7 @@ def interpolate(
     `each` is called between the parts of the work, and may raise to break it off.
     """
     recorded = ledger.steps["prompt_tokens"]
-    unit, start = weighed(ledger, weights)
+    unit, start, _ = weighed(ledger, weights)
     amounts = content(ledger, unit)
     predicted = np.full(len(recorded), -1, dtype=np.int64)
     how = np.zeros(len(recorded), dtype=np.int64)

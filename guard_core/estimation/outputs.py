@@ -17,9 +17,8 @@ from guard_core.estimation.intervals import Intervals
 from guard_core.estimation.model_families import family_of
 from guard_core.estimation.ratios import (
     MESSAGE,
-    REASONING,
     START,
-    TEXT_KINDS,
+    VISIBLE,
     Floats,
     Ratios,
     Start,
@@ -45,7 +44,6 @@ DROP_BELIEF = 500.0  # tokens of earlier reasoning that must have been seen befo
 LEAST_DROP = 0.5  # where less of the earlier reasoning is missing, it is taken as sent
 ANSWER_BELIEF = 3.0  # answers that must have been counted before their mean counts for half
 TAIL = 10  # of so many answers in order, the longest counts as the one before it
-_VISIBLE = tuple(kind for kind in range(TEXT_KINDS) if kind != REASONING)
 
 
 class Habit(msgspec.Struct, frozen=True):
@@ -118,7 +116,7 @@ def believed_at_once(ledger: Ledger, amounts: Ints, ratios: Ratios) -> bool:
     known = output >= 0
     if ledger.agent not in WRITES_OUTPUTS or not known.any():
         return False
-    return int(output[known].sum()) >= float(_priced(amounts, ratios, _VISIBLE)[known].sum())
+    return int(output[known].sum()) >= float(_priced(amounts, ratios, VISIBLE)[known].sum())
 
 
 def size_of(error: Floats) -> float:
@@ -167,7 +165,7 @@ class _Spoken:
 
     @classmethod
     def of(cls, ledger: Ledger, amounts: Ints, ratios: Ratios, by_output: Floats) -> _Spoken:
-        whole, visible = estimates(amounts, by_output), _priced(amounts, ratios, _VISIBLE)
+        whole, visible = estimates(amounts, by_output), _priced(amounts, ratios, VISIBLE)
         return cls(written(ledger), whole, visible, float(ratios.kinds[MESSAGE]))
 
     def answers(self, ledger: Ledger, habit: Habit) -> OutputEvidence:

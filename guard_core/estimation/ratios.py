@@ -28,6 +28,7 @@ TEXT_KINDS = 5  # the first five are measured in lexical tokens (or in a tokeniz
 MODEL_TEXT = KINDS.index("model text")
 REASONING = KINDS.index("reasoning")
 RESULTS = KINDS.index("tool results")
+VISIBLE = tuple(kind for kind in range(TEXT_KINDS) if kind != REASONING)
 OPAQUE = KINDS.index("opaque reasoning")
 MESSAGE = KINDS.index("message")
 
@@ -91,6 +92,11 @@ USUAL_START = Start(START)
 # JSON. The samples alone would have less (medians one call ahead: 0.32, 0.30, 0.22, 0.18, 0.16 and 0.16 %); with less
 # than 0.01 the mean error of the replaced counts of JSON rises (0.248 to 0.253 %). All these are in sample.
 EVEN_START = Start(np.concatenate([np.ones(TEXT_KINDS), START[TEXT_KINDS:]]), weight=0.01)
+# Where text is counted by the tokenizer of the session's model: a token costs one, and a message 6 more. Source: of 6
+# and 9, tried on 73 public recordings of Codex CLI, OpenCode and pi with models of OpenAI, 6 has the lower median error
+# one call ahead (0.13 instead of 0.15 %): a result has 9 tokens besides its text, and an answer 2 besides its output.
+# The weight is ours, so that content that no file holds does not change what a token costs.
+EXACT_MESSAGE, EXACT_WEIGHT = 6.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -180,6 +186,13 @@ def starting(agent: str, model: str = "") -> Start:
         ratios[REASONING] = ratios[REASONING] if family.shown is None else family.shown
     ratios[REASONING] = AGENT_REASONING.get(agent, ratios[REASONING])
     return Start(np.round(ratios, _DIGITS))
+
+
+def starting_exact(agent: str, model: str) -> Start:
+    """The same where text is counted by the tokenizer of the session's model."""
+    ratios = starting(agent, model).ratios.copy()
+    ratios[list(VISIBLE)], ratios[MESSAGE] = 1.0, EXACT_MESSAGE
+    return Start(ratios, EXACT_WEIGHT)
 
 
 def fit(amounts: Ints, tokens: Ints, start: Start = USUAL_START) -> Floats:

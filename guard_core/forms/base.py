@@ -111,14 +111,14 @@ class Form(msgspec.Struct, frozen=True):
     def changes(self, ledger: LogColumns, column: str, parts: PartColumns | None = None) -> Ints:
         """What the form adds to a column of the ledger's events (mostly below 0). `parts` are the columns of the parts
         as it leaves them, where they are known."""
-        if column not in _OF_EVENT and column != "lexical_tokens":
+        if column not in _OF_EVENT and column not in _OF_TEXT:
             return np.zeros(ledger.event_count, dtype=np.int64)
         old = ledger.parts
         new = self.parts(ledger, old) if parts is None else parts
-        if column == "lexical_tokens":
-            lexical, total = ledger.events["lexical_tokens"], ledger.events["bytes"]
+        if column in _OF_TEXT:
+            tokens, total = ledger.events[column], ledger.events["bytes"]
             saved = self.changes(ledger, "bytes", new)
-            return np.asarray(np.where(total > 0, saved * lexical // np.maximum(total, 1), 0))
+            return np.asarray(np.where(total > 0, saved * tokens // np.maximum(total, 1), 0))
         sizes = _OF_EVENT[column]
         return ledger.by_event(sizes(new) - sizes(old))
 
@@ -146,6 +146,8 @@ def _call_names(parts: PartColumns) -> Ints:
     return np.asarray(np.where(parts["kind"] == CALL, parts["name_chars"] + 1, 0))
 
 
+# Columns of events that a form changes in proportion to their bytes.
+_OF_TEXT = ("lexical_tokens", "tokenizer_tokens")
 # The columns of events that a form may change, of the parts that they are the sums of.
 _OF_EVENT: dict[str, Callable[[PartColumns], Ints]] = {
     "chars": _text_chars,

@@ -36,7 +36,8 @@ from guard_core.views import (
 
 AT_ONCE = 1_000_000  # pairs of calls and results; ours: some 50 MB
 _CHANGED = Event(Role.USER, ())  # what a changed result says now is not asked
-_KNOWN_BY = tuple(name for name in EVENT_COLUMNS if name not in ("flags", "time_ms"))
+# A tokenizer does not count what compactions insert.
+_KNOWN_BY = tuple(name for name in EVENT_COLUMNS if name not in ("flags", "time_ms", "tokenizer_tokens"))
 
 
 class Losses(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ while it is read; where it turns out otherwise in the end, it is stored again fr
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +14,14 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+import numpy as np
 from django.db import transaction
 
 from guard_core.costs import EventCounter
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.events import Event
 from guard_core.findings import Facts, request_words
-from guard_core.ledger import Ledger
+from guard_core.ledger import Ledger, counter_for
 from guard_core.packing import decode
 from guard_core.recordings import FirstLook
 from guard_core.recordings.reading.file_bytes import GZIP_MAGIC, ZIP_MAGIC
@@ -162,8 +164,8 @@ def count_file(
 class _Tally:
     """What is counted of a session, event by event."""
 
-    def __init__(self) -> None:
-        self.counter, self.tools = EventCounter(), ToolCount()
+    def __init__(self, counter: EventCounter | None = None) -> None:
+        self.counter, self.tools = counter or EventCounter(), ToolCount()
 
     def add(self, event: Event) -> None:
         self.counter.add(event)
@@ -286,8 +288,13 @@ class _Intake:
 
     def _counted(self, session: CoreSession, tally: _Tally, content: bytes | None) -> CountedSession:
         texts: Any = session.events
+        events, counter = partial(self._watched, texts), counter_for(session)
+        if tally.counter.encoding != counter.encoding:  # the model is known only now that all is read
+            tally = _Tally(counter)
+            moments = np.frombuffer(texts.marks.timestamps, dtype="<f8").tolist()
+            for event, seconds in zip(events(), moments, strict=True):
+                tally.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
         ledger, recording = Ledger.counted(session, tally.counter), self._continuation.recording
-        events = partial(self._watched, texts)
         whole = counted(session, ledger, recording, events, tally.tools.counts)
         return whole._replace(counts={**whole.counts, "content": content})
 

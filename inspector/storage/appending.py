@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
+from guard_core.chunks import read_state
 from guard_core.errors import GuardError
+from guard_core.estimation.model_families import encoding_of
 from guard_core.events import Event
 from guard_core.sessions import ModelCall
 from guard_core.sessions import Session as CoreSession
@@ -56,6 +58,9 @@ def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = (
         insert_events(row, store_texts(events).keys, row.events)
         SessionData.objects.in_session(row).update(ledger=compressed(state))
         _count(row, events, calls)
+        after = read_state(state)
+        if encoding_of(after.models) != after.fixed.encoding:  # these are the first calls that name a model
+            storing.recount(row)
     return row
 
 

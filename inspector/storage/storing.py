@@ -17,14 +17,13 @@ from django.db import transaction
 from django.db.models import F
 
 from guard_core.chunks import read_state
-from guard_core.costs import EventCounter
 from guard_core.counts import counted_compactions
 from guard_core.errors import OtherVersion
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.grown import is_due
 from guard_core.facts.searchable import text_of
 from guard_core.findings.presence import RequestWords
-from guard_core.ledger import Ledger
+from guard_core.ledger import Ledger, counter_for
 from guard_core.packing import encode
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
@@ -225,12 +224,12 @@ def ensure_current(row: Session) -> None:
 
 def recount(row: Session) -> None:
     """Make the columns of a session again from its texts, and store them."""
-    counter = EventCounter()
+    head = load_only_head(row)
+    counter = counter_for(head)
     marks = marks_of(str(row.pk))
     timestamps = np.frombuffer(marks.timestamps, dtype="<f8")
     for event, seconds in zip(stored_events(row), timestamps.tolist(), strict=True):
         counter.add(msgspec.structs.replace(event, timestamp=None if math.isnan(seconds) else seconds))
-    head = load_only_head(row)
     ledger = Ledger.counted(head, counter)
     texts = StoredTexts(ledger.event_count, [], marks, row)
     with transaction.atomic():

@@ -9,6 +9,7 @@ from guard_core.errors import GuardError
 from guard_core.ledger import LEDGER_VERSION, Ledger
 from guard_core.packing import encode
 from guard_core.step_columns import STEP_COLUMNS
+from guard_core.tokens import tokenizer
 from tests.builders import user
 
 
@@ -36,6 +37,17 @@ def test_it_keeps_the_names_of_its_models(tool_heavy):
     again = Ledger.from_bytes(ledger.to_bytes())
     assert again.models == ("one", "two")
     assert again.main_model == ledger.main_model == "two"
+
+
+def test_text_is_counted_by_the_tokenizer_of_the_sessions_model_where_that_is_public(tool_heavy):
+    def counts(name: str) -> list[int]:
+        calls = tuple(msgspec.structs.replace(call, model=name) for call in tool_heavy.calls)
+        again = Ledger.from_bytes(Ledger.of(msgspec.structs.replace(tool_heavy, calls=calls)).to_bytes())
+        return again.events["tokenizer_tokens"].tolist()
+
+    assert counts("gpt-5.4") == tokenizer.count_events(tool_heavy.events).tolist()
+    assert counts("gpt-4-0613") == tokenizer.count_events(tool_heavy.events, "cl100k_base").tolist()
+    assert counts("claude-opus-4-6") == [0] * len(tool_heavy.events)
 
 
 def test_it_keeps_an_empty_session(short_chat):

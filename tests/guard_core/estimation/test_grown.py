@@ -1,12 +1,14 @@
 """When the attribution of a session that grows is extended, and when it is learnt again."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.grown import extended, is_due, is_learnt
 from guard_core.ledger import Ledger
-from guard_core.sessions import Session
+from guard_core.sessions import ModelCall, Session
+from guard_core.tokens import tokenizer
 from tests.builders import calls, model, tool_result, user
 
 
@@ -27,6 +29,18 @@ def test_the_ratios_stay_until_then():
     assert (longer.ratios, longer.fitted_events) == (learnt.ratios, 200)
     assert len(longer.tokens) == 210
     assert not longer.residual.any()
+
+
+def test_new_events_are_shared_out_by_the_tokenizer_that_the_others_were():
+    texts = ["f3a9-0c17-77be " * 200, "Summarise the report. " * 200] * 60  # half as many, and as lexical tokens
+    counts = np.cumsum(tokenizer.count(texts)) + 5_000
+    events = tuple(map(user, texts))
+    asked = tuple(ModelCall(at, None, int(counts[at - 1]), model="gpt-5.4") for at in range(2, len(texts) + 1, 2))
+    whole = Session(events=events, calls=asked)
+    before = msgspec.structs.replace(whole, events=events[:116], calls=asked[:58])
+    longer = extended(attribute(Ledger.of(before)), Ledger.of(whole))
+    assert longer.fitted_events == 116
+    assert longer.tokens[116:] == pytest.approx(attribute(Ledger.of(whole)).tokens[116:], abs=2)
 
 
 def test_nothing_is_learnt_from_one_prompt():

@@ -9,6 +9,7 @@ from guard_core.estimation.model_families import (
     GEMINI,
     GLM,
     OPENAI,
+    encoding_of,
     family_of,
 )
 
@@ -48,3 +49,21 @@ def test_a_name_says_its_family(name, family):
 @pytest.mark.parametrize("name", ["", "xglm-5", "scripted-model", "solo4-x", "x" * 10_000])
 def test_other_names_have_none(name):
     assert family_of(name) is None
+
+
+@pytest.mark.parametrize(
+    ("models", "encoding"),
+    [
+        (["gpt-5.4"], "o200k_base"),
+        (["github-copilot/gpt-4.1"], "o200k_base"),
+        (["openai/gpt-4-1"], "o200k_base"),
+        (["gpt-oss-120b"], "o200k_base"),
+        (["gpt-4-turbo"], "cl100k_base"),
+        (["gpt-3.5-turbo"], "cl100k_base"),
+        (["", "gpt-5.4", "claude-opus-4-6"], "o200k_base"),
+        (["claude-opus-4-6", "gpt-5.4"], ""),
+        ([], ""),
+    ],
+)
+def test_text_is_counted_by_the_tokenizer_of_the_first_model_that_is_named(models, encoding):
+    assert encoding_of(models) == encoding

@@ -55,6 +55,17 @@ def test_what_is_counted_while_it_is_imported_is_what_the_recording_has_times_in
     assert (ledger.events["time_ms"] > 0).all()
 
 
+def test_text_of_a_model_that_is_known_only_at_the_end_is_counted_by_its_tokenizer_times_included(bring):
+    session = counted((20_000, 21_000, 22_000))
+    session = msgspec.structs.replace(
+        session, calls=tuple(msgspec.structs.replace(call, model="gpt-5.4") for call in session.calls)
+    )
+    bring(write(session))
+    ledger = load_ledger(Session.unscoped.get())
+    assert ledger.to_bytes() == Ledger.of(session).to_bytes()
+    assert (ledger.events["tokenizer_tokens"] > 0).all()
+
+
 def test_the_bytes_are_kept_as_they_came(bring, recording):
     job = bring(recording)
     assert job.recording.path.read_bytes() == recording

@@ -47,6 +47,21 @@ def test_an_appended_session_is_the_one_stored_at_once(start):
     assert [getattr(row, name) for name in (*COUNTS, *SUMS)] == [getattr(at_once, name) for name in (*COUNTS, *SUMS)]
 
 
+def test_a_session_whose_model_is_known_later_is_counted_by_its_tokenizer_from_the_beginning():
+    some = beginning(whole, 40)
+    value = msgspec.structs.replace(
+        some, calls=tuple(msgspec.structs.replace(call, model="gpt-5.4") for call in some.calls)
+    )
+    row, at_once = stored(beginning(value, 1)), stored(value, title="at once")
+    append(row, value.events[1:12], [call for call in value.calls if call.response < 12])
+    append(row, value.events[12:], [call for call in value.calls if call.response >= 12])
+    row.refresh_from_db()
+    ledger = loading.load_ledger(row)
+    assert ledger.events["tokenizer_tokens"].all()
+    assert ledger.to_bytes() == loading.load_ledger(at_once).to_bytes()
+    assert digests(row) == digests(at_once)
+
+
 def test_only_the_last_chunks_are_written():
     row = stored(beginning(whole, 4_100))
     before = digests(row)
