@@ -353,14 +353,17 @@ class PiSessionReader:
             self.log.states_window(at, letta.window(line.obj))
         summary, has_summary = fields.text(line.obj, "summary"), isinstance(line.obj.get("summary"), str)
         by_hook = True in (line.obj.get("fromHook"), line.obj.get("fromExtension"))
-        frame = "{}" if oh_my_pi.hides_frame(line.obj) else COMPACTED
-        words = letta.sent_message(line.obj) or frame.format(summary)
+        is_bare = oh_my_pi.hides_frame(line.obj)
+        words = letta.sent_message(line.obj) or (summary if is_bare else COMPACTED.format(summary))
+        note = oh_my_pi.UNWRITTEN if is_bare else ""
         message = Event(role=Role.USER, parts=(TextPart(words),), meta=True)
         self.names_usage |= "usage" in line.obj
         self.looks_within_turns |= self.names_usage and self.last_role == "toolResult" and not (by_hook or self.refused)
         # Of versions whose compactions name their usage those whose compactions also have the system prompt (0.87.1 to
         # 1.6.0, run with several settings) send the newest summary alone, like the versions before them.
         sends_older = self.names_usage and "systemMessage" not in line.obj
+        if oh_my_pi.summarises_beside(line.obj) and oh_my_pi.BESIDE not in self.settings:
+            self.settings = (*self.settings, oh_my_pi.BESIDE)
         # What else than a count forced it: a refused request, or an answer that was cut off.
         cause = OVERFLOW if self.refused else CUT_OFF if self.takes_back and self.last_stop == "length" else ""
         earlier = self.earlier.get(fields.text(line.obj, "firstKeptEntryId"))
@@ -376,7 +379,7 @@ class PiSessionReader:
                 tokens_before=fields.tokens(line.obj, "tokensBefore"),
                 line=self._number(line),
                 timestamp=fields.timestamp(line.obj, "timestamp"),
-                note="" if summary else "The summary is empty." if has_summary else "The summary is not in the file.",
+                note=note if summary else "The summary is empty." if has_summary else "The summary is not in the file.",
             )
         )
 

@@ -85,12 +85,17 @@ def test_settings_can_be_typed_by_its_own_names(typed, threshold):
     assert explained.rules[0].threshold == threshold
 
 
-def test_a_handoff_stands_without_the_words_around_it():
-    def words(**compaction: Any) -> str:
-        return part_text(read(*conversation(44_000, **compaction)).compactions[0].messages[0].parts[0])
+@pytest.mark.parametrize("method", ["handoff", "soft"])
+def test_a_summary_is_shown_without_the_words_around_it_which_the_file_does_not_hold(method):
+    (compaction,) = read(*conversation(44_000, method=method)).compactions
+    assert part_text(compaction.messages[0].parts[0]) == "the summary"
+    assert compaction.note == "oh-my-pi's own words around the summary are not in the file."
 
-    assert words(method="handoff") == "the summary"
-    assert words().endswith("<summary>\nthe summary\n</summary>")
+
+def test_a_compaction_without_a_method_has_pis_words_around_its_summary():
+    (compaction,) = read(*conversation(44_000)).compactions
+    assert part_text(compaction.messages[0].parts[0]).endswith("<summary>\nthe summary\n</summary>")
+    assert not compaction.note
 
 
 def test_a_reserve_of_0_that_was_typed_is_no_change_of_the_rule():
