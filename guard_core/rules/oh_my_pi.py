@@ -4,17 +4,25 @@ of a turn.
 Measured by running 18.2.3. The count is the last answer's total, or its own estimate of the messages where that is
 more; a compaction holds it (`tokensBefore`). Of the checks that passed only the total is known. The file names neither
 version nor window.
+
+Where the model writes the summary (the methods `handoff`, `soft` and `remote`), it is asked for while the conversation
+goes on, and until it is there calls pass above the threshold, up to an eighth of it above (speculation-lead.ts of
+18.2.3, and runs of it in windows of 60,000 and 200,000). The file does not say when a summary was asked for: of the
+checks between two compactions, those count that lie below any threshold which the largest of them leaves possible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
+from guard_core.ledger import Ints, Ledger
 from guard_core.policies.oh_my_pi import reserve_of
 from guard_core.policies.pi import RESERVE
-from guard_core.recordings.formats.pi.oh_my_pi import NAME
+from guard_core.recordings.formats.pi.oh_my_pi import BESIDE, NAME
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
-from guard_core.rules.counters import TOTAL, RuleCounter
+from guard_core.rules.counters import LAST_TOTAL, TOTAL, Checks, RuleCounter, counts_at
 from guard_core.rules.settings import (
     AUTO,
     SWITCH_WORDS,
@@ -23,13 +31,16 @@ from guard_core.rules.settings import (
     Typed,
     chosen,
     percentage,
+    switched,
     whole,
     window_setting,
 )
 from guard_core.rules.thresholds import FRACTIONS, RESERVES, share_of, windows_of
-from guard_core.sessions import Provenance
+from guard_core.sessions import Provenance, Session
 
 RESERVED, LIMIT, PERCENT = "reserve_tokens", "threshold_tokens", "threshold_percent"
+ASYNC = "async_enabled"
+LEAST_LEAD, MOST_LEAD, SHARE_OF_LEAD = 8_192, 32_000, 8  # tokens, tokens, the part of the threshold (as above)
 COUNTER = RuleCounter(
     TOTAL, "tokensBefore of a compaction; at checks that passed prompt and output tokens of the last answer, at least"
 )
@@ -77,6 +88,25 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(*share_of(share, window), other + 1)
 
 
+def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints:
+    """1 for each check that may have passed above the threshold because a summary was being written."""
+    if BESIDE not in session.settings or (ASYNC in typed and not switched(typed, ASYNC)):
+        return checks.step * 0
+    counts = counts_at(session, ledger, checks, LAST_TOTAL)
+    passed = checks.place < 0
+    epoch = np.cumsum(~passed)
+    largest = np.zeros(int(epoch[-1]) + 1 if len(epoch) else 1, dtype=np.int64)
+    np.maximum.at(largest, epoch[passed], counts[passed])
+    return np.asarray(passed & (counts > least_thresholds(largest)[epoch]), dtype=np.int64)
+
+
+def least_thresholds(passed: Ints) -> Ints:
+    """The least thresholds above which calls with these counts may pass."""
+    above = passed + 1
+    by_share = np.minimum(above - LEAST_LEAD, -(-above * SHARE_OF_LEAD // (SHARE_OF_LEAD + 1)))
+    return np.asarray(np.maximum(above - MOST_LEAD, by_share))
+
+
 AGENT = Agent(
     format="pi",
     label=NAME,
@@ -86,10 +116,13 @@ AGENT = Agent(
     counter=lambda _: COUNTER,
     records_count=True,
     keeps=lambda _, __: KEEPS,
+    held=held,
+    held_reason="a summary may have been in the making, and calls pass above the threshold until it is there",
     names={
         RESERVED: "compaction.reserveTokens, in tokens",
         PERCENT: "compaction.thresholdPercent, from 1 to 99",
         LIMIT: "compaction.thresholdTokens, in tokens: it takes the place of all others",
+        ASYNC: "compaction.asyncEnabled: on (the default) or off; off: no call passes above the threshold",
         AUTO: SWITCH_WORDS,
     },
     aliases={

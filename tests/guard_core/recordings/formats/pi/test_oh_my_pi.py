@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from guard_core.events import part_text
 from guard_core.recordings.formats.pi.session import FORMAT
 from guard_core.rules import explain
-from guard_core.rules.oh_my_pi import rule, variants
+from guard_core.rules.oh_my_pi import least_thresholds, rule, variants
 from guard_core.rules.registry import agent_of
 from guard_core.rules.stretches import stretches_of
-from guard_core.sessions import Provenance, Sourced
+from guard_core.sessions import Provenance, Session, Sourced
 from tests.guard_core.recordings.checks import lines, read_as
 from tests.guard_core.recordings.formats.pi.test_session import HEADER, assistant, entry, result, user
 
@@ -104,3 +105,50 @@ def test_a_reserve_of_0_that_was_typed_is_no_change_of_the_rule():
     (stretch,) = stretches_of(session, Sourced(100_000, Provenance.USER, "typed in"))
     unchanged = {item.threshold for item in variants(stretch, typed) if item.changes == 0}
     assert unchanged == {rule(stretch, typed).threshold} == {85000}
+
+
+def waiting(counts: list[int], method: str) -> Session:
+    """A turn whose calls have these totals, compacted behind the last of them."""
+    rounds, before = [], "e0"
+    for number, count in enumerate(counts):
+        rounds.append(entry(f"a{number}", before, message=answer("I look", count - 7, f"c{number}")))
+        rounds.append(entry(f"r{number}", f"a{number}", message=result(f"c{number}")))
+        before = f"r{number}"
+    fields = {"summary": "the summary", "firstKeptEntryId": before, "tokensBefore": counts[-1], "method": method}
+    return read(entry("e0", None, message=user("List files")), *rounds, entry("k1", before, "compaction", **fields))
+
+
+# 18.2.3 with a window of 200,000, run with summaries that took 1.5 seconds: calls passed at 170,903 to 185,937.
+WAITED = [163_000, 170_903, 183_952, 185_937, 194_607]
+
+
+def test_calls_that_pass_above_the_threshold_while_a_summary_is_written_contradict_nothing():
+    explained = explain(waiting(WAITED, "handoff"), typed={"window": "200000"})
+    (judged,) = explained.compactions
+    assert (judged.threshold, judged.verdict.value, explained.missed) == (170_000, "agrees", ())
+    (interval,) = explained.inference
+    assert interval.above == 163_000  # 185,937 may pass above any threshold from 165,278 on
+
+
+@pytest.mark.parametrize(
+    ("method", "typed"),
+    [("snapcompact", {}), ("handoff", {"asyncEnabled": "false"})],
+)
+def test_where_no_summary_is_written_meanwhile_they_contradict_the_rule(method, typed):
+    explained = explain(waiting(WAITED, method), typed={"window": "200000", **typed})
+    assert [item.count for item in explained.missed] == [170_903, 183_952, 185_937]
+    assert explained.compactions[0].verdict.value == "other threshold"
+
+
+def test_calls_far_above_the_threshold_contradict_the_rule_whoever_writes_the_summary():
+    explained = explain(waiting([100_000, 120_000, 140_000, 160_000], "handoff"), typed={"thresholdTokens": "100000"})
+    assert [item.count for item in explained.missed] == [120_000]
+
+
+@pytest.mark.parametrize(("passed", "least"), [(60_000, 51_809), (180_000, 160_001), (300_000, 268_001)])
+def test_the_least_threshold_that_a_call_leaves_possible(passed, least):
+    """Of 18.2.3: calls pass until the threshold and its eighth, at least 8,192 and at most 32,000 tokens, are there."""
+    (found,) = least_thresholds(np.array([passed]))
+    reached = [threshold + min(32_000, max(8_192, threshold // 8)) for threshold in (least, least - 1)]
+    assert found == least
+    assert reached[0] > passed >= reached[1]
