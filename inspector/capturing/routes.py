@@ -93,7 +93,7 @@ class HttpProxy:
         except ValueError:  # its words may have the password
             scheme, host = "", None
         if scheme not in PORTS or not host:
-            kind = "is a SOCKS proxy" if scheme.startswith("socks") else "is none that is reached by HTTP"
+            kind = "is a SOCKS proxy" if scheme.startswith("socks") else "is not an HTTP proxy"
             raise ValueError(
                 f"The proxy for {upstream.scheme} addresses {kind}; {upstream.scheme.upper()}_PROXY may be {ALLOWED}. "
                 f"Add {upstream.host} to NO_PROXY if it can be reached without one."
