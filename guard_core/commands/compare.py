@@ -7,8 +7,6 @@ import os
 from itertools import islice
 from typing import Any
 
-import msgspec
-
 from guard_core import cli
 from guard_core.estimation.forecast import Forecast, forecast
 from guard_core.findings.facts import Facts
@@ -18,7 +16,7 @@ from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import Compared, candidates, compared_apart
 from guard_core.outcomes.cycles import Cycle, text_floor
 from guard_core.outcomes.losses import stated_in
-from guard_core.outcomes.outcome import CallCosts
+from guard_core.outcomes.values import MONEY, outcome_values
 from guard_core.outcomes.words import (
     assumptions,
     closest_words,
@@ -32,7 +30,6 @@ from guard_core.plain_text import plain_lines
 from guard_core.summaries.sizes import get_summarizer
 from guard_core.version import __version__ as engine_version
 from guard_core.windows.call_windows import WindowWarning, windows_words
-from guard_core.windows.prices import UNIT
 
 STEPS_OF_ONE = 20_000  # steps of all replays; ours: a second of one process
 MOST_PROCESSES = 4
@@ -94,7 +91,7 @@ def report(facts: Facts, rows: list[Compared], errors: Forecast) -> dict[str, An
     prices, windows = Prices.of(facts.session, facts.ledger), facts.recording.call_windows
     return {
         "numbering": cli.NUMBERING,
-        "money": "millionths of a US dollar",
+        "money": MONEY,
         "engine_version": engine_version,
         "window": facts.window.value,
         "window_source": {"source": facts.window.source, "note": facts.window.note},
@@ -113,21 +110,7 @@ def _row(item: Compared) -> dict[str, Any]:
     title = item.candidate.title if item.candidate else "recording"
     if item.outcome is None:
         return {"title": title, "problem": item.problem}
-    values = msgspec.structs.asdict(item.outcome)
-    priced = item.outcome.costs.total is not None
-    money = {name: round(values[name] / UNIT) if priced else None for name in ("paid", "saved")}
-    unpaid = item.outcome.unpaid if priced else None
-    costs = {name: _costs(values[name]) for name in ("costs", "reported")}
-    return {"title": title, **values, **costs, **money, "unpaid": unpaid}
-
-
-def _costs(costs: CallCosts | None) -> dict[str, Any] | None:
-    """Costs in millionths of a US dollar, null where a price is not known."""
-    if costs is None:
-        return None
-    values = {**msgspec.structs.asdict(costs), "uncached": costs.uncached}
-    known = costs.total is not None
-    return {**values, **{name: round(values[name] / UNIT) if known else None for name in ("total", "summaries")}}
+    return {"title": title, **outcome_values(item.outcome)}
 
 
 def _text(facts: Facts, rows: list[Compared], errors: Forecast) -> str:

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from guard_core import cli
 from guard_core.errors import GuardError, SettingError
 from guard_core.findings.facts import Facts
@@ -24,7 +22,6 @@ from guard_core.summaries.sizes import get_summarizer
 from guard_core.sweep import (
     LOSSES,
     MEASURES,
-    Figures,
     GridCell,
     Measure,
     Priced,
@@ -32,15 +29,16 @@ from guard_core.sweep import (
     conclusion_values,
     default_axes,
     failed,
+    figure_values,
     fold_words,
     get_measure,
     grid,
     judged,
+    money,
     parse_axis,
     session_cells,
 )
 from guard_core.version import __version__ as engine_version
-from guard_core.windows.prices import UNIT
 
 HELP = "replay sessions under a grid of settings and recommend one"
 FAILURES = ("overflow", "loop")
@@ -193,26 +191,16 @@ def _cell(cell: GridCell) -> dict[str, Any]:
         "longest_loop": cell.longest_loop,
         "peak": cell.peak,
         "tokens_sent": cell.tokens_sent,
-        "cost": _money(cell.cost),
+        "cost": money(cell.cost),
         **{name: getattr(cell, name) for name in LOSSES},
-        "by_session": [_figures(figures) for figures in cell.figures],
+        "by_session": [figure_values(figures) for figures in cell.figures],
     }
-
-
-def _figures(figures: Figures) -> dict[str, Any]:
-    """The figures of one session; losses below 0 were not computed, and are null."""
-    losses = {name: value if (value := getattr(figures, name)) >= 0 else None for name in LOSSES}
-    return {**msgspec.structs.asdict(figures), "cost": _money(figures.cost), **losses}
 
 
 def _priced_columns(cell: GridCell) -> tuple[object, ...]:
     """Cost and losses, which are computed only where the sweep is judged by one of them."""
     cost = "unknown" if cell.cost is None else dollars(cell.cost)
     return cost, *(getattr(cell, name) for name in LOSSES)
-
-
-def _money(cost: int | None) -> int | None:
-    return None if cost is None else round(cost / UNIT)
 
 
 def _text(result: SweepResult, sessions: int) -> str:

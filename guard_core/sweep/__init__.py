@@ -13,7 +13,17 @@ from guard_core.ledger import Ledger
 from guard_core.policies import DEFAULT_POLICY
 from guard_core.summaries.sizes import SizeModel
 from guard_core.sweep.axes import axis_of, default_axes, grid, parse_axis, words
-from guard_core.sweep.cells import LOSSES, Figures, GridCell, Priced, figures_of, policy_at, session_cells
+from guard_core.sweep.cells import (
+    LOSSES,
+    Figures,
+    GridCell,
+    Priced,
+    figure_values,
+    figures_of,
+    money,
+    policy_at,
+    session_cells,
+)
 from guard_core.sweep.judging import (
     MEASURES,
     Fold,
@@ -42,12 +52,14 @@ __all__ = [
     "conclusion_values",
     "default_axes",
     "failed",
+    "figure_values",
     "figures_of",
     "fold_words",
     "get_measure",
     "grid",
     "halves",
     "judged",
+    "money",
     "parse_axis",
     "policy_at",
     "session_cells",

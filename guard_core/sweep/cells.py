@@ -27,6 +27,7 @@ from guard_core.replay import assumed_usage, replay
 from guard_core.simulator.running import vain_streaks
 from guard_core.summaries.sizes import RecordedSummaries, SizeModel
 from guard_core.trace import Trace
+from guard_core.windows.prices import UNIT
 from guard_core.windows.request_limits import RequestLimits
 
 # What a policy is made with in one session, under the settings of a point.
@@ -76,6 +77,18 @@ class Figures(msgspec.Struct, frozen=True):
     requests_dropped: int = -1
     rules_gone: int = -1
     read_again: int = -1
+
+
+def figure_values(figures: Figures) -> dict[str, Any]:
+    """The figures of one session as plain values, money in millionths of a US dollar; what was not asked for is
+    null."""
+    losses = {name: value if (value := getattr(figures, name)) >= 0 else None for name in LOSSES}
+    return {**msgspec.structs.asdict(figures), "cost": money(figures.cost), **losses}
+
+
+def money(cost: int | None) -> int | None:
+    """A cost in millionths of a US dollar."""
+    return None if cost is None else round(cost / UNIT)
 
 
 class GridCell(msgspec.Struct, frozen=True):

@@ -133,10 +133,14 @@ class UnderWay(Schema):
 
 class Replays(Schema):
     """A row for the recording (`policy` is "") and one for each policy. `outcome` is None where a policy cannot be
-    replayed here, for the reason in `problem`. Costs are in the unit `money`."""
+    replayed here, for the reason in `problem`; its steps count from 0, -1 where there is none, its tokens are recorded
+    or modelled, as its `side` says. Costs are in the unit `money`, None where a price is not known. `window` is that of
+    the replays in tokens, `windows` those of the calls; `floor` are the cycles of clearing tool results alone."""
 
     rows: list[dict[str, Any]]
     window: int
+    windows: list[dict[str, int]]
+    counted_in: str
     floor: list[dict[str, Any]]
     assumptions: list[str]
     money: str
@@ -209,7 +213,9 @@ class SweepAnswer(SweepRow):
 
 
 class SweepCell(Schema):
-    """One setting: `windows` (tokens) and `figures` have one entry per session."""
+    """One setting: `windows` (tokens) and `figures` have one entry per session, in the order of the answer's
+    `sessions`. Tokens are modelled, steps count from 0, -1 where there is none; `cost` is in millionths of a US dollar.
+    What was not asked for, or has no price, is None."""
 
     values: dict[str, Any]
     windows: list[int]

@@ -13,7 +13,7 @@ from inspector.api import schemas
 from inspector.api.asked import ERRORS, Limit, Offset, project_in
 from inspector.models import Sweep
 from inspector.pages.sweep import runs
-from inspector.pages.sweep.document import conclusions_of
+from inspector.pages.sweep.document import cell_values, conclusions_of
 
 router = Router()
 
@@ -48,7 +48,10 @@ def sweep_rows(request: HttpRequest, sweep_id: UUID, offset: Offset = 0, limit: 
     if answer is None:
         raise Http404("This sweep has no result: it is still running, or was cancelled.")
     cells = answer.result.cells
-    return {"count": len(cells), "rows": [msgspec.to_builtins(cell) for cell in cells[offset : offset + limit]]}
+    return {
+        "count": len(cells),
+        "rows": [msgspec.to_builtins(cell_values(cell)) for cell in cells[offset : offset + limit]],
+    }
 
 
 def _sweep(request: HttpRequest, sweep_id: UUID) -> Sweep:

@@ -14,6 +14,7 @@ from guard_core.findings.sizes import NEAR_MISS_SHARE
 from guard_core.outcomes.cycles import Cycle
 from guard_core.outcomes.losses import Losses
 from guard_core.outcomes.outcome import PolicyOutcome
+from guard_core.outcomes.values import MONEY, outcome_values
 from guard_core.outcomes.words import closest_words, dollars, rewrites_words, summariser_words
 from guard_core.windows.prices import UNIT
 from inspector.figures.sparkline import sparkline, words
@@ -402,7 +403,13 @@ def _plain(column: PolicyColumn, row: PolicyOutcome) -> Value:
 
 
 def plain(compared: PolicyComparison) -> dict[str, Any]:
-    """The comparison as plain values; steps count from 0, money is in millionths of a millionth of a dollar."""
-    values: dict[str, Any] = msgspec.to_builtins(compared)
-    rows = [{name: value for name, value in row.items() if name != "trend"} for row in values["rows"]]
-    return {**values, "money": f"US$ / {UNIT * 1_000_000:,}", "rows": rows}
+    """The comparison as plain values; steps count from 0, money is in the unit that `money` names, null where a price
+    is not known."""
+    rows = []
+    for row in compared.rows:
+        names = {"policy": row.policy, "profile": row.profile, "title": row.title}
+        outcome = None if row.outcome is None else outcome_values(row.outcome)
+        rows.append({**names, "outcome": outcome, "problem": row.problem})
+    values: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(compared, rows=()))
+    counted_in = compared.counted_in or "tokens"
+    return {**values, "money": MONEY, "counted_in": counted_in, "rows": msgspec.to_builtins(rows)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from guard_core import __version__, cli
-from guard_core.sweep import conclusion_values
-from guard_core.windows.prices import UNIT
+from guard_core.outcomes.values import MONEY
+from guard_core.sweep import GridCell, conclusion_values, figure_values
 from inspector.pages.sweep.runs import EndedSweep
 
 
@@ -15,7 +15,7 @@ def conclusions_of(answer: EndedSweep) -> dict[str, Any]:
     result = answer.result
     return {
         "numbering": cli.NUMBERING,
-        "money": f"US$ / {UNIT * 1_000_000:,}",
+        "money": MONEY,
         "engine_version": __version__,
         "question": answer.question,
         "axes": result.axes,
@@ -27,4 +27,10 @@ def conclusions_of(answer: EndedSweep) -> dict[str, Any]:
 
 def document_of(answer: EndedSweep) -> dict[str, Any]:
     """The same, with every setting over every session."""
-    return {**conclusions_of(answer), "cells": answer.result.cells}
+    return {**conclusions_of(answer), "cells": [cell_values(cell) for cell in answer.result.cells]}
+
+
+def cell_values(cell: GridCell) -> dict[str, Any]:
+    """A setting over every session: `windows` and `figures` have one entry for each."""
+    figures = [figure_values(item) for item in cell.figures]
+    return {"values": cell.values, "windows": cell.windows, "figures": figures}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from uuid import uuid4
 
 import pytest
 
+from guard_core.__main__ import main
 from guard_core.recordings.formats import native
 from inspector.models import Session, Sweep, SweepSlice, default_project
 from inspector.pages.sweep.runs import cancel, run_slice
@@ -78,6 +80,22 @@ def test_every_policy_is_a_row(client, row):
     assert answer["window"] == 20_000
     assert {"", "contextguard", "none"} <= {item["policy"] for item in answer["rows"]}
     assert len({item["policy"] for item in answer["rows"]}) > 20
+    assert answer["windows"] == [{"tokens": 20_000, "calls": row.calls}]
+    assert (answer["money"], answer["counted_in"]) == ("millionths of a US dollar", "tokens")
+
+
+@pytest.mark.parametrize(("name", "is_priced"), [("gpt-4o", True), ("unheard-of", False)])
+def test_money_is_that_of_the_command_and_none_where_a_price_is_not_known(client, tmp_path, capsys, name, is_priced):
+    events = [item for n in range(9) for item in (user(f"{n} " + "x" * 4_000), model("y" * 400))]
+    value, amounts = session(*events, model=name, window=20_000), ("costs", "reported", "paid", "saved", "unpaid")
+    (tmp_path / "a.jsonl").write_bytes(native.write(value))
+    assert main(["compare", str(tmp_path / "a.jsonl"), "--json"]) == 0
+    printed = [[row[each] for each in amounts] for row in json.loads(capsys.readouterr().out)["rows"]]
+    rows = client.get(f"/api/v1/sessions/{stored(value).pk}/replays").json()["rows"]
+    assert [[row["outcome"][each] for each in amounts] for row in rows] == printed
+    assert all(
+        (costs["total"] is not None, paid is not None) == (is_priced, is_priced) for costs, _, paid, *_ in printed
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,6 +130,9 @@ def test_a_sweep_is_read_with_what_follows_and_every_setting(client, row):
     assert (listed["id"], listed["settings"], listed["under_way"]) == (str(sweep.pk), sweep.cells, False)
     one = client.get(f"/api/v1/sweeps/{sweep.pk}").json()
     file = client.get(f"/sweeps/{sweep.pk}/sweep.json").json()
+    assert one["answer"]["money"] == "millionths of a US dollar"
+    figures = [item for cell in file["cells"] for item in cell["figures"]]
+    assert {(item["cost"], item["requests_dropped"], item["read_again"]) for item in figures} == {(None, None, None)}
     assert one["answer"] == {name: value for name, value in file.items() if name != "cells"}
     rows = client.get(f"/api/v1/sweeps/{sweep.pk}/rows?offset=1&limit=2").json()
     assert (rows["count"], rows["rows"]) == (len(file["cells"]), file["cells"][1:3])
