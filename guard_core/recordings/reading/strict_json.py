@@ -43,6 +43,11 @@ _NEGATIVE_ZEROS = (b"-0.", b"-0e", b"-0E")  # how those begin that are no whole 
 _WIDE_ID = re.compile(rb'(?<!\\)"(?:trace_id|span_id)"\s*+:\s*+([0-9]{19,39})(?=\s*+[,}])')
 _ID_NAMES = (b'trace_id"', b'span_id"')
 _ID_BITS = 128
+# What `codex exec --json` prints of a search has the id of its item and that of the provider as keys of one name: the
+# fields of `WebSearchItem` are flattened into those of `ThreadItem` (codex-rs/exec/src/exec_events.rs).
+_SEARCH = b'"type":"web_search","id":'
+_SECOND_ID = re.compile(rb'("item":\{"id":"[^"\\]*","type":"web_search",)"id"(?=:)')
+SECOND_ID = "ws"  # as long as the key that it replaces
 _REFUSED = object()  # in the place of a value that was not read
 # Bytes from which numpy finds separators sooner than the methods of bytes do. Ours, measured: a call of numpy costs as
 # much as 6 kB of searching.
@@ -82,7 +87,7 @@ class JsonProblem(Exception):
 def decode(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Decoded:
     """One JSON value. `allow_nan` reads NaN and Infinity as null; `mend` reads them so too, and keeps the last of
     duplicate keys, and notes both. Raises JsonProblem."""
-    return _decode(_wide_ids_as_text(raw, limits), limits, allow_nan=allow_nan, mend=mend)
+    return _decode(_wide_ids_as_text(_with_one_id(raw), limits), limits, allow_nan=allow_nan, mend=mend)
 
 
 def _decode(raw: bytes, limits: Limits, *, allow_nan: bool, mend: bool) -> Decoded:
@@ -105,11 +110,16 @@ def _decode(raw: bytes, limits: Limits, *, allow_nan: bool, mend: bool) -> Decod
 
 def decode_again(raw: bytes, limits: Limits, *, allow_nan: bool = False, mend: bool = False) -> Any:
     """The value of bytes that were decoded with the same settings before, without looking for damage once more."""
-    raw = _wide_ids_as_text(raw, limits)
+    raw = _wide_ids_as_text(_with_one_id(raw), limits)
     is_changed = _NUL in raw or any(zero in raw for zero in _NEGATIVE_ZEROS)
     if is_changed or (value := _quickly(raw)) is _REFUSED:
         return decode(raw, limits, allow_nan=allow_nan, mend=mend).value
     return value
+
+
+def _with_one_id(raw: bytes) -> bytes:
+    """The same bytes with the second id of a search by another name."""
+    return _SECOND_ID.sub(rb'\1"' + SECOND_ID.encode() + b'"', raw) if _SEARCH in raw else raw
 
 
 def _wide_ids_as_text(raw: bytes, limits: Limits) -> bytes:

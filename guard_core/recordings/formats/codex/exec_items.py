@@ -12,10 +12,11 @@ from typing import Any
 from guard_core.events import MediaPart, OtherPart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.recordings.reading import fields
 from guard_core.recordings.reading.fields import JSON
+from guard_core.recordings.reading.strict_json import SECOND_ID
 
 _CALLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "collab_tool_call", "dynamic_tool_call"})
 _OUTCOMES = frozenset({"aggregated_output", "exit_code", "result", "error", "agents_states"})
-_ABOUT = frozenset({"id", "type", "status"})
+_ABOUT = frozenset({"id", SECOND_ID, "type", "status"})
 _BEGINS = ("exec_command", "patch_apply", "mcp_tool_call")
 
 

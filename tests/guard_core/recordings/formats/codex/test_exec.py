@@ -156,6 +156,17 @@ def test_calls_of_other_kinds_are_told_too():
     assert isinstance(log.events[4].parts[0], OtherPart)
 
 
+def test_a_search_with_two_ids_is_read_as_codex_writes_it():
+    said = b'"type":"web_search","id":"ws_1","query":"x","action":{"type":"other"}}}'
+    search = b'{"type":"item.%s","item":{"id":"item_3",' + said
+    quoted = item(4, "agent_message", text='{"item":{"id":"item_3","type":"web_search","id":"ws_1"}}')
+    log = lines(STARTED) + search % b"started" + b"\n" + search % b"completed" + b"\n" + lines(quoted)
+    recording = read_as(FORMAT, log, strict=True)
+    searched, spoken = (part for event in recording.sessions[0].events for part in event.parts)
+    assert searched == OtherPart("web_search", {"query": "x", "action": {"type": "other"}})
+    assert spoken == TextPart('{"item":{"id":"item_3","type":"web_search","id":"ws_1"}}')
+
+
 def test_only_a_new_plan_is_a_call():
     first, second = [{"text": "one", "completed": False}], [{"text": "one", "completed": True}]
     recording = read(
