@@ -98,6 +98,7 @@ _STATED = re.compile(
 _GUESS = re.compile(
     r"\b(?:must have|(?:it|this|that|there|i) must be|never mind|don['’]?t (?:worry|you|forget)"
     r"|should be (?:enough|able)|i (?:think|guess|believe|feel|suppose|wonder)|seems?|looks? like"
+    r"|(?:idk|(?:i )?dunno|i (?:don['’]?t|do not) know)\b[\s,.…]*(?:maybe|perhaps|$)"
     r"|(?:should|must) (?:probably|perhaps|maybe|currently)|(?:may|might|could) be wrong|wondering)\b"
     r"|^\W*(?:(?:and|but|or|so|also|then)\b\W*)*"
     r"(?:maybe|perhaps|possibly|probably|currently|consider (?:if|whether))\b",

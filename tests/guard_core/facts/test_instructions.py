@@ -89,6 +89,7 @@ def test_a_statement_that_begins_as_a_rule_does_directs_nobody(sentence, is_rule
         "Maybe we should move the cache into its own module.",
         "Perhaps the header should stay, I am not sure.",
         "You should probably mention this in the changelog.",
+        "You must pick a date first.. idk maybe that is too long",
         "I might be wrong, but you never call the parser twice.",
         "Currently, users must type the whole path by hand.",
         "We should rename the folder as well.",
