@@ -232,6 +232,7 @@ function reading(plot, step) {
 // The drawing is presentational: caption, label, arrow keys and table say the same in words.
 function hideDrawing(plot) {
   for (const drawing of plot.querySelectorAll("svg.main-svg")) drawing.setAttribute("aria-hidden", "true");
+  plot.querySelector("[role=toolbar]")?.setAttribute("aria-label", "Zoom of the chart");
 }
 
 // Behind the drawing, so that what is pointed at is over them.

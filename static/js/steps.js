@@ -235,7 +235,6 @@ function play(on) {
   clearTimeout(playing);
   playing = on ? setTimeout(playOn, PACE) : 0;
   const button = document.getElementById("play");
-  button.setAttribute("aria-pressed", String(on));
   button.textContent = on ? "Stop" : "Play";
   if (!on) say();
 }

@@ -6,7 +6,13 @@ function current() {
   return root.dataset.theme ?? (dark.matches ? "dark" : "light");
 }
 
+// The system may have chosen a theme, of which the server does not know.
+function say() {
+  for (const button of document.querySelectorAll("[data-theme-toggle]")) button.setAttribute("aria-pressed", current() === "dark");
+}
+
 function changed() {
+  say();
   document.dispatchEvent(new CustomEvent("themechange", { detail: current() }));
 }
 
@@ -24,3 +30,4 @@ dark.addEventListener("change", () => {
   if (!root.dataset.theme) changed();
 });
 matchMedia("(forced-colors: active)").addEventListener("change", changed);
+say();
