@@ -27,3 +27,13 @@ def test_every_table_has_a_name():
     tables = [(page, table) for page, html in pages.items() for table in TABLE.findall(html)]
     assert len(tables) > 50
     assert [page for page, table in tables if "aria-label" not in table and "<caption" not in table] == []
+
+
+def test_an_error_of_a_field_is_tied_to_it():
+    pages = {path.relative_to(TEMPLATES): path.read_text() for path in TEMPLATES.rglob("*.html")}
+    spoken = [(page, part) for page, html in pages.items() for part in ERROR.findall(html)]
+    errors = [(page, error) for page, error in spoken if 'role="alert"' in error]
+    named = [(page, name[1]) for page, error in errors if (name := ID.search(error))]
+    assert len(named) > 8
+    assert [(page, name) for page, name in named if pages[page].count(name) < 2] == []  # beside the id, who has it
+    assert {str(page) for page, error in errors if not ID.search(error)} <= {"inspector/gallery/_field.html"}
