@@ -237,3 +237,11 @@ def test_print_has_no_chrome(open_page, sessions):
     page.emulate_media(media="print")
     assert not page.locator(".topbar").is_visible()
     assert page.locator(".verdict-sentence").is_visible()
+
+
+def test_what_compactions_left_of_instructions_fits_a_narrow_page(open_page, sessions):
+    page = open_page(width=360)
+    visit(page, sessions, "compactions-together")
+    open_work = page.locator(".table-wrap:has([aria-labelledby=open-title])")
+    assert open_work.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    assert open_work.locator("th[scope=row]").first.bounding_box()["width"] > 250

@@ -40,6 +40,13 @@ def test_the_figures_of_its_sessions_fit_a_narrow_page(open_page, swept):
     assert sessions.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
 
 
+def test_the_trade_offs_fit_a_narrow_page(open_page, swept):
+    page = open_page(width=360)
+    drawn(page, swept)
+    trade_offs = page.locator(".table-wrap:has([aria-labelledby=trade-title])")
+    assert trade_offs.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("address", ["/sweeps/", "/sweeps/new"])
 def test_list_and_form_are_accessible_and_fit(page, swept, address):

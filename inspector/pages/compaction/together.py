@@ -201,4 +201,7 @@ def _texts(sides: Sequence[CompactionSide]) -> list[dict[str, Any]]:
     ]
     every = dict.fromkeys(text for column in columns for text in column)
     rows = [[column.get(text) for column in columns] for text in every]
-    return [{"text": next(filter(None, cells))["text"], "cells": cells} for cells in rows]
+    letters = [side.letter for side in sides]
+    return [
+        {"text": next(filter(None, cells))["text"], "cells": list(zip(letters, cells, strict=True))} for cells in rows
+    ]

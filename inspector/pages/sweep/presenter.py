@@ -144,7 +144,7 @@ def trade_offs(answer: EndedSweep) -> dict[str, Any]:
             {
                 "name": words(cell.values),
                 "url": link(answer, cell),
-                "cells": [shown(head, cell, exact=True) for head in heads],
+                "cells": [{"head": head.title, "value": shown(head, cell, exact=True)} for head in heads],
                 "recommended": index == result.recommended,
             }
             for index, cell in list(zip(result.trade_offs, cells, strict=True))[:SHOWN_TRADE_OFFS]

@@ -152,7 +152,7 @@ def test_the_files_have_the_figures_of_the_page(client, coding, path):
         f"{100 * first['figures']['remaining, of the request without it, as a share']:.1f}"
     )
     assert {row["after"] for row in first["instructions"]} == set(
-        re.findall(r'<td><span class="badge[^"]*">([^<]*)</span></td>\s*<td>', page)
+        re.findall(r'<td data-label="[^"]*"><span\s+class="badge[^"]*">([^<]*)</span></td>\s*<td', page)
     )
 
 
@@ -181,7 +181,7 @@ def test_the_comparison_is_shared_without_the_words_of_the_session(client, codin
     values = {row[0]: row[1:] for row in figures["rows"]}
     name = "removed: tool results, tokens"
     assert cells(page, name)[:2] == [f"{value:,}" for value in values[name]]
-    badges = re.findall(r'<td><span class="badge[^"]*">([^<]*)</span></td>', page)
+    badges = re.findall(r'<td data-label="[^"]*"><span\s+class="badge[^"]*">([^<]*)</span></td>', page)
     assert sum(sum(row[1:]) for row in held["rows"]) == len(badges)
 
 
