@@ -262,6 +262,11 @@ if (pane) {
   });
   look();
   show(Number(document.getElementById("step").dataset.at));
+  new ResizeObserver(() => { // a page that becomes wide, as of a tablet that is turned, shows the list for the first time
+    const wasHidden = !sight.height;
+    look();
+    if (wasHidden && sight.height) show(Number(document.getElementById("step").dataset.at));
+  }).observe(pane);
 
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (isStep(event) && event.detail.shouldSwap) prepare();

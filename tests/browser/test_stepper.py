@@ -362,3 +362,14 @@ def test_text_from_right_to_left_begins_at_the_right_and_is_cut_at_its_end(page,
     page.goto(followed(served, answer.headers["location"]) + "steps?at=1")
     for place in (".crumbs a", ".step-label", "#messages pre"):
         assert 0.9 < page.locator(place).first.evaluate(FIRST_LETTER) <= 1.01, place
+
+
+def test_the_list_of_a_page_that_becomes_wide_shows_the_step(open_page, sessions):
+    page = open_page(width=360)
+    page.goto(sessions("long-coding") + "steps?at=100")
+    assert not page.locator("#steps").is_visible()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    row = page.locator('#steps [data-step="100"]')
+    wait(page, "() => document.querySelector('[data-list-pane]').scrollTop > 1000")
+    assert row.is_visible()
+    assert row.bounding_box()["y"] < 900
