@@ -213,23 +213,28 @@ def fit(amounts: Ints, tokens: Ints, start: Start = USUAL_START) -> Floats:
 
 
 class _NormalEquations:
-    """The weighted normal equations of some intervals, summed in their order, so that they are the same anywhere."""
+    """The weighted normal equations of some intervals, summed in their order, so that they are the same anywhere.
+
+    There is a row for each interval: numpy adds rows that lie behind each other in memory one after the other, many
+    columns at a time. The sums of one column, or of rows that lie otherwise, it adds in another order (`numpy.sum`).
+    """
 
     def __init__(self, amounts: Ints, goal: Floats) -> None:
         self._kinds, self._goal = amounts.shape[1], goal
         used = np.flatnonzero(amounts.any(axis=0))  # what no interval holds adds nothing
-        self._amounts = np.ascontiguousarray(amounts[:, used].T, dtype=np.float64)
+        self._amounts = np.ascontiguousarray(amounts[:, used], dtype=np.float64)
         rows, columns = np.triu_indices(len(used))
         self._rows, self._columns, self._used = used[rows], used[columns], used
         self._weighted = np.concatenate([rows, np.arange(len(used))])
-        self._factors = np.concatenate([self._amounts[columns], np.broadcast_to(goal, self._amounts.shape)])
+        goals = np.broadcast_to(goal[:, None], self._amounts.shape)
+        self._factors = np.concatenate([self._amounts.take(columns, axis=1), goals], axis=1)
 
     def normal(self, estimate: Floats) -> tuple[Floats, Floats]:
         """The matrix and the right side, with each interval weighted by how far it is from its estimate."""
         trust = _trust(estimate, self._goal) / (np.maximum(estimate, 1.0) + _FLOOR)
-        products = (self._amounts * trust)[self._weighted]
+        products = (self._amounts * trust[:, None]).take(self._weighted, axis=1)  # in rows, as an index would not be
         products *= self._factors
-        totals = np.cumsum(products, axis=1, out=products)[:, -1]
+        totals = np.add.reduce(products, axis=0)
         matrix, right = np.zeros((self._kinds, self._kinds)), np.zeros(self._kinds)
         pairs = len(self._rows)
         matrix[self._rows, self._columns] = matrix[self._columns, self._rows] = totals[:pairs]

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from guard_core.estimation.ratios import HIGHEST, KINDS, OPAQUE, START, content, fit
+from guard_core.estimation.ratios import HIGHEST, KINDS, OPAQUE, START, _NormalEquations, content, fit
 from guard_core.events import Event, ReasoningPart, Role
 from guard_core.ledger import Ledger
 from tests.builders import session
@@ -30,6 +30,23 @@ def test_the_golden_ratios_stand(kinds, digest):
     amounts = made_up(kinds)
     tokens = (amounts * np.array([2, 1, 3, 1, 2, 9, 1, 30])).sum(axis=1) + np.arange(INTERVALS) % 97 * 5
     assert hashlib.sha256(fit(amounts, tokens).tobytes()).hexdigest()[:16] == digest
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 8])
+def test_intervals_are_added_one_after_the_other(kinds):
+    """In another order the last digits differ: `numpy.sum` of a single column, for one, adds in pairs."""
+    amounts, goal = made_up(kinds), np.sqrt(np.arange(INTERVALS) + 0.3)
+    matrix, right = _NormalEquations(amounts, goal).normal(goal * 1.1)
+    trust = 1 / (np.maximum(goal * 1.1, 1.0) + 40.0)  # all are near their estimates
+    for row in range(kinds):
+        total = 0.0
+        for weighted, tokens in zip((amounts[:, row] * trust).tolist(), goal.tolist(), strict=True):
+            total += weighted * tokens
+        assert right[row] == total
+        square = 0.0
+        for weighted, amount in zip((amounts[:, row] * trust).tolist(), amounts[:, row].tolist(), strict=True):
+            square += weighted * amount
+        assert matrix[row, row] == square
 
 
 def test_ratios_stay_within_their_bounds_and_a_kind_that_is_nowhere_keeps_its_own():
