@@ -8,9 +8,10 @@ import pytest
 from guard_core.estimation.attribution import attribute
 from guard_core.estimation.forecast import known_at, predict
 from guard_core.estimation.ratios import left_out
-from guard_core.events import Event, ReasoningPart, Role, TextPart
+from guard_core.events import Event, ReasoningPart, Role, TextPart, part_text
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall
+from guard_core.tokens import tokenizer
 from tests.builders import model, session, user
 
 FIXED, ASKED, VISIBLE, FRAME = 5_000, 230, 60, 20
@@ -55,6 +56,20 @@ def test_the_prompt_after_an_answer_grows_by_its_recorded_output():
 def test_reasoning_that_is_never_sent_again_is_not_added():
     ledger = thinking(drops=False, resent=False)
     assert [error(ledger, origin, origin + 1) for origin in range(20, 28)] == pytest.approx([0.0] * 8, abs=0.01)
+
+
+@pytest.mark.parametrize("sealed", [0, 2_000])
+def test_reasoning_of_a_model_of_openai_is_sent_again_only_as_it_was_sealed(sealed):
+    question, words = user("word " * 200), TextPart("answer " * 48)
+    answer = Event(Role.MODEL, (ReasoningPart("Thinking it over", opaque_bytes=sealed), words))
+    added = sum(tokenizer.count([part_text(question.parts[0]), words.text])) + 20
+    prompts = [9_000 + (added + (600 if sealed else 0)) * call for call in range(3)]  # tokens
+    calls = [
+        ModelCall(2 * call + 1, 2 * call + 1, prompt, output_tokens=660, model="gpt-5.4")
+        for call, prompt in enumerate(prompts)
+    ]
+    ledger = Ledger.of(session(*([question, answer] * 3), calls=tuple(calls), format="opencode"))
+    assert predict(ledger, known_at(ledger, 1), 2) == pytest.approx(prompts[2], abs=60)
 
 
 def test_a_fall_at_a_new_turn_is_forecast_where_earlier_turns_showed_it():
