@@ -133,25 +133,19 @@ def _of_kind(parts: PartColumns, kind: int, column: str) -> Ints:
     return np.asarray(np.where(parts["kind"] == kind, parts[column], 0))
 
 
-def _text_bytes(parts: PartColumns) -> Ints:
-    return np.asarray(np.where(parts["kind"] == MEDIA, 0, parts["bytes"]) + _call_names(parts))
-
-
-def _text_chars(parts: PartColumns) -> Ints:
-    return np.asarray(np.where(parts["kind"] == MEDIA, 0, parts["chars"]) + _call_names(parts))
-
-
-def _call_names(parts: PartColumns) -> Ints:
-    """The name of a called tool and the space behind it are part of a call's text; names are taken as ASCII."""
-    return np.asarray(np.where(parts["kind"] == CALL, parts["name_chars"] + 1, 0))
+def _text_size(parts: PartColumns, column: str) -> Ints:
+    """Characters or bytes of texts, as the column says. The name of a called tool and the space behind it are part of
+    a call's text; names are taken as ASCII."""
+    names = np.where(parts["kind"] == CALL, parts["name_chars"] + 1, 0)
+    return np.asarray(np.where(parts["kind"] == MEDIA, 0, parts[column]) + names)
 
 
 # Columns of events that a form changes in proportion to their bytes.
 _OF_TEXT = ("lexical_tokens", "tokenizer_tokens")
 # The columns of events that a form may change, of the parts that they are the sums of.
 _OF_EVENT: dict[str, Callable[[PartColumns], Ints]] = {
-    "chars": _text_chars,
-    "bytes": _text_bytes,
+    "chars": lambda parts: _text_size(parts, "chars"),
+    "bytes": lambda parts: _text_size(parts, "bytes"),
     "text_tokens": lambda parts: parts["heuristic"],
     "reasoning_bytes": lambda parts: _of_kind(parts, REASONING, "bytes"),
     "call_bytes": lambda parts: _of_kind(parts, CALL, "bytes"),

@@ -95,6 +95,7 @@ def _cut_form(part: int) -> Callable[[str], Form]:
 
 
 def _pruned_form(value: str) -> Form:
+    """A form of no value beside those of a size in bytes: Hermes writes one text for all that it prunes."""
     if value:
         raise GuardError("pruned results have no size")
     return Shortened(RESULT)

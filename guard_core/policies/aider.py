@@ -55,10 +55,6 @@ def _text_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     return ledger.by_event(np.where(parts["kind"] == TEXT, parts["chars"], 0)) // CHARS_PER_TOKEN
 
 
-def _inserted_text(message: Synthetic) -> int:
-    return (message.bytes if message.text is None else len(message.text)) // CHARS_PER_TOKEN
-
-
 def _json_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     """Tokens of each event with a text as a message in JSON, in ASCII alone."""
     is_text = parts["kind"] == TEXT
@@ -69,13 +65,19 @@ def _json_tokens(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
 
 
 def _inserted_json(message: Synthetic) -> int:
+    """The same of an inserted message, in tokens. A text that is not written is taken as ASCII with no line break but
+    that of the prefix."""
     frame = FRAME[ROLE_OF[message.role]]
     if message.text is None:
         return (frame + message.bytes + PREFIX_BREAKS) // CHARS_PER_TOKEN
     return (frame + len(json.dumps(message.text)) - len('""')) // CHARS_PER_TOKEN
 
 
-TEXTS = MessageCosts("aider texts", _text_tokens, _inserted_text)
+TEXTS = MessageCosts(
+    "aider texts",
+    _text_tokens,
+    lambda message: (message.bytes if message.text is None else len(message.text)) // CHARS_PER_TOKEN,
+)
 MESSAGES_AS_JSON = MessageCosts("aider messages", _json_tokens, _inserted_json)
 
 

@@ -79,6 +79,7 @@ class Kilo(OpenCode):
 
 
 def _build(**values: object) -> Kilo:
+    """`stall_share` is a setting of OpenCode that Kilo does not have."""
     return Kilo(KiloSettings(stall_share=0.0, **values))  # type: ignore[arg-type]
 
 

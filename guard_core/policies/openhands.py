@@ -51,17 +51,17 @@ def _part_chars(parts: dict[str, Ints]) -> Ints:
     return np.asarray(np.where(kind == CALL, parts["name_chars"] + parts["chars"] + parts["separators"], text))
 
 
-def _chars(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
-    return ledger.by_event(_part_chars(parts))
-
-
 def sdk_events(ledger: Ledger, parts: dict[str, Ints]) -> Ints:
     """How many events of the library each event of the log is: one for each of its calls or results."""
     several = np.isin(parts["kind"], (CALL, RESULT)).astype(np.int64)
     return np.asarray(np.maximum(ledger.by_event(several), 1))
 
 
-COSTS = MessageCosts("openhands characters", _chars, lambda message: message.bytes)
+COSTS = MessageCosts(
+    "openhands characters",
+    lambda ledger, parts: ledger.by_event(_part_chars(parts)),
+    lambda message: message.bytes,
+)
 EVENTS = MessageCosts("openhands events", sdk_events, lambda message: 1)
 
 

@@ -45,6 +45,7 @@ def hidden_of(messages: int) -> int:
 
 
 def _text_tokens(ledger: Ledger, form: str = "") -> Ints:
+    """Tokens of the texts and results of each event, each part rounded down, whatever its form."""
     parts = ledger.parts
     own = (parts["kind"] == TEXT) | (parts["kind"] == RESULT)
     return ledger.by_event(own * (parts["bytes"] // BYTES_PER_TOKEN))

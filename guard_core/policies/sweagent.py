@@ -80,6 +80,7 @@ class LineCount(Form, frozen=True):
         return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
 
     def _part(self, part: Part) -> Part:
+        """Pictures, and what is no text of an observation, stay as they are."""
         if isinstance(part, TextPart):
             return msgspec.structs.replace(part, text=self._text(part.text))
         if isinstance(part, ToolResultPart):

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from operator import attrgetter
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,11 +136,7 @@ class Insertion(NamedTuple):
 
 def tokens_in(ledger: Ledger, inserted: tuple[Insertion, ...]) -> int:
     """The tokens of inserted messages together; of many only what differs from the list before is added up."""
-    return sums_of(ledger, "agent-framework inserted tokens", _tokens_of).total(cast(View, inserted))
-
-
-def _tokens_of(insertion: Any) -> int:
-    return int(insertion.tokens)
+    return sums_of(ledger, "agent-framework inserted tokens", attrgetter("tokens")).total(cast(View, inserted))
 
 
 class Included(NamedTuple):
@@ -359,14 +356,11 @@ def next_returning(ledger: Ledger, head: View, kept_from: int) -> ReturningGroup
         place = bisect_left(events, kept_from)
         if not 0 < place < len(events) or (first is not None and first.at <= events[place]):
             continue
-        absent = [event for event in events[:place] if not _holds(head, event)]
+        spans = [segment for segment in head if isinstance(segment, Span)]
+        absent = [event for event in events[:place] if not any(span.start <= event < span.stop for span in spans)]
         if absent:
             first = ReturningGroup(events[place], absent)
     return first
-
-
-def _holds(view: View, event: int) -> bool:
-    return any(isinstance(segment, Span) and segment.start <= event < segment.stop for segment in view)
 
 
 def with_events(view: View, inserted: Iterable[Insertion], events: Iterable[int]) -> View:

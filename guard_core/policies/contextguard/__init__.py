@@ -41,7 +41,8 @@ def _threshold(**values: Any) -> Threshold | RecentTail:
 
 
 def _run_lanes(*args: Any) -> Any:
-    from guard_core.policies.contextguard.lanes import run_lanes  # lanes need the replay, which needs policies
+    """Imported when it is called: lanes need the replay, which needs policies."""
+    from guard_core.policies.contextguard.lanes import run_lanes
 
     return run_lanes(*args)
 

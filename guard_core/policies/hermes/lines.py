@@ -20,7 +20,8 @@ DESCRIBED_ARGUMENTS = 2  # of a tool without a line of its own
 
 def line(tool: str, arguments: Any, result: str) -> str:
     """The line for one result. `arguments` are those of its call, as a value or as JSON."""
-    given = _object(arguments)
+    value = read_arguments(arguments)
+    given: Arguments = value if isinstance(value, dict) else {}
     try:
         text = _LINES[tool](given, result) if tool in _LINES else _any(given, result)
     except (TypeError, ValueError, AttributeError, KeyError):  # arguments of an unusual kind
@@ -49,11 +50,6 @@ def _is_deeper(value: Any, levels: int) -> bool:
             return False
         level = [inner for item in outer for inner in (item.values() if isinstance(item, dict) else item)]
     return True
-
-
-def _object(arguments: Any) -> Arguments:
-    value = read_arguments(arguments)
-    return value if isinstance(value, dict) else {}
 
 
 def _text(arguments: Arguments, name: str) -> str:
@@ -128,10 +124,7 @@ def _execute_code(given: Arguments, result: str) -> str:
     return f" `{shown}` ({_lines(result)} lines output)"
 
 
-def _skill(given: Arguments, result: str) -> str:
-    return f" name={given.get('name', '?')} {_size(result)}"
-
-
+# What the line says behind the tool's name; functions where it takes more than one expression.
 _LINES: dict[str, Line] = {
     "terminal": _terminal,
     "read_file": lambda given, result: (
@@ -149,7 +142,10 @@ _LINES: dict[str, Line] = {
     "web_extract": _web_extract,
     "delegate_task": lambda given, result: f" '{_cut(_text(given, 'goal'), LONGEST_GOAL)}' {_result_size(result)}",
     "execute_code": _execute_code,
-    **dict.fromkeys(("skill_view", "skills_list", "skill_manage"), _skill),
+    **dict.fromkeys(
+        ("skill_view", "skills_list", "skill_manage"),
+        lambda given, result: f" name={given.get('name', '?')} {_size(result)}",
+    ),
     "vision_analyze": lambda given, result: f" '{_text(given, 'question')[:LONGEST_QUESTION]}' {_size(result)}",
     "memory": lambda given, result: f" {given.get('action', '?')} on {given.get('target', '?')}",
     "todo": lambda given, result: " updated task list",

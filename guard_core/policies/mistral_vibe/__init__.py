@@ -36,6 +36,7 @@ _POLICIES: dict[str, type[CountedPolicy]] = {BOUNDED: CorrectedVibe, CURRENT: Es
 
 
 def _make(**values: Any) -> CountedPolicy:
+    """Of another class for each profile, as versions of the agent count differently."""
     settings = MistralVibeSettings(**values)
     return _POLICIES[settings.profile](settings)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.costs import TEXT
-from guard_core.events import Event, Part, TextPart
+from guard_core.events import Event, TextPart
 from guard_core.forms import Form, brings_form
 from guard_core.forms.base import LogColumns, PartColumns
 
@@ -63,14 +63,11 @@ class CutMessage(Form, frozen=True):
         return np.asarray((parts["kind"] == TEXT) & (parts["bytes"] > self.size))
 
     def message(self, event: Event) -> Event:
-        parts = tuple(map(self._part, event.parts))
+        parts = tuple(
+            msgspec.structs.replace(part, text=cut(part.text, self.size)) if isinstance(part, TextPart) else part
+            for part in event.parts
+        )
         return event if parts == event.parts else msgspec.structs.replace(event, parts=parts)
-
-    def _part(self, part: Part) -> Part:
-        if not isinstance(part, TextPart):
-            return part
-        text = cut(part.text, self.size)
-        return part if text == part.text else msgspec.structs.replace(part, text=text)
 
 
 def cut(text: str, size: int) -> str:

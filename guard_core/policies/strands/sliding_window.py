@@ -65,6 +65,7 @@ class CutResults(Form, frozen=True):
 
 
 def _cut(part: Part) -> Part:
+    """A result without its middle, as text: the first and the last KEPT characters, and how many were between."""
     text = value_text(part.content) if isinstance(part, ToolResultPart) else ""
     if len(text) <= 2 * KEPT:
         return part
