@@ -205,8 +205,7 @@ def sums_of(ledger: Ledger, key: object, cost: Callable[[Segment], int]) -> View
 
 def messages_in(ledger: Ledger, view: View) -> int:
     """How many messages a view has, as `views.content_count`."""
-    return content_count(view) if len(view) < SHORT else sums_of(ledger, "messages", _messages).total(view)
-
-
-def _messages(segment: Segment) -> int:
-    return segment.stop - segment.start if isinstance(segment, Span) else 1
+    if len(view) < SHORT:
+        return content_count(view)
+    sums = sums_of(ledger, "messages", lambda item: item.stop - item.start if isinstance(item, Span) else 1)
+    return sums.total(view)

@@ -182,8 +182,10 @@ class _RemedySearch:
     def _remedy(self, goal: Goal, tier: str, reaching: list[_ReachingWay]) -> Remedy:
         best = min(reaching, key=attrgetter("harm" if tier == POLICY else "loses_more"))
         rivals = reaching if tier == POLICY else []
-        change, rest = self._change_sentence(goal, best), self._outcome_sentences(goal, best, rivals)
-        sentence = f"{change} {rest}"
+        assumed = if_window(self.facts.window) if best.way.tier != WINDOW else ""
+        words = f"{_change_words(best.way, self.base, self.facts.counts.total)}{assumed}."
+        change = f"{_capitalised(_reached(goal, best.case, best.way.window))} {words}"
+        sentence = f"{change} {self._outcome_sentences(goal, best, rivals)}"
         short = sentence if best.loses_more else change
         return Remedy(best.way, _outcome(best.case), sentence, len(rivals), best.cost, best.loses_more, short)
 
@@ -237,12 +239,6 @@ class _RemedySearch:
             (*window_assumptions(self.facts.window), SAME_TURNS, MODELLED_TOKENS),
             self.recorded,
         )
-
-    def _change_sentence(self, goal: Goal, reached: _ReachingWay) -> str:
-        way, case = reached.way, reached.case
-        assumed = if_window(self.facts.window) if way.tier != WINDOW else ""
-        change = _change_words(way, self.base, self.facts.counts.total)
-        return f"{_capitalised(_reached(goal, case, way.window))} {change}{assumed}."
 
     def _outcome_sentences(self, goal: Goal, reached: _ReachingWay, rivals: list[_ReachingWay]) -> str:
         """What the replay came to and costs, then what that rests on."""

@@ -31,7 +31,8 @@ from guard_core.tokens.heuristic import parts_costs, render, schema_json, tool_d
 from guard_core.views import Span
 
 Case = dict[str, Any]
-Answers = Callable[[Case, Settings], dict[str, Any]]  # the figures of a case, computed from its inputs
+# The figures of a case, computed from its inputs: one function for each file of vectors, however short (_FUNCTIONS).
+Answers = Callable[[Case, Settings], dict[str, Any]]
 _BOTH = "both"
 _WRONG_SHAPE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, binascii.Error)
 

@@ -110,6 +110,7 @@ class ClassCosts:
 
     @cached_property
     def _places(self) -> dict[str, int]:
+        """The places of all classes but those of tools, which share one name. Kept, as every segment asks for some."""
         return {item.name: place for place, item in enumerate(self.classes) if item.name != RESULTS}
 
     @cached_property
@@ -186,6 +187,7 @@ class ClassCosts:
 
     @cached_property
     def _plain(self) -> Ints:
+        """Tokens of each event by class, in no form. Kept, as the tokens of every form are computed from them."""
         table = class_tokens(self.ledger, self.attribution)
         return table.astype(_width_of(table))
 

@@ -92,6 +92,7 @@ def changes_of(items: Iterable[SessionStretch]) -> ThresholdChanges:
 
 
 def _moment(item: SessionStretch) -> tuple[float, str, int]:
+    """Sessions that began at one moment are in the order of their keys, so that a corpus has one history."""
     return item.started or 0.0, item.session, item.evidence.stretch.start
 
 

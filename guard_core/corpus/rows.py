@@ -133,6 +133,8 @@ def rows_of(items: Iterable[SessionStretch]) -> list[TriggerRow]:
 
 
 def _order(key: RowKey) -> tuple[object, ...]:
+    """Versions by their numbers, so that 1.9 is before 1.10; a window that is not known, which has no order among
+    numbers, before all others."""
     names = key.agent.casefold(), numbers(key.version), key.version, key.model
     return *names, key.window is not None, key.window or 0, *key
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
 from guard_core.costs import SAID
 from guard_core.ledger import Ints, Ledger
 from guard_core.view_columns import ViewColumns
-from guard_core.views import JOINT, Inserted, Rewritten, Segment, Span, Synthetic, View
+from guard_core.views import JOINT, Inserted, Rewritten, Segment, Span, View
 
 FEWER = "fewer bytes"  # what a ledger finds `fewer_bytes` again by
 
@@ -75,7 +76,7 @@ class CompactionSizes:
     def of_views(self, views: ViewColumns) -> Ints:
         """Views without messages of the recording."""
         starts, stops = (np.maximum(rows, 0) for rows in views[:2])
-        sizes = np.where(views.is_span, self.log[stops] - self.log[starts], 0) + views.by_message(_bytes_of)
+        sizes = np.where(views.is_span, self.log[stops] - self.log[starts], 0) + views.by_message(attrgetter("bytes"))
         return np.asarray(sizes.sum(axis=0) - views.of_forms(self._fewer_in, self._fewer_of_each))
 
     def _fewer(self, span: Span) -> int:
@@ -88,6 +89,7 @@ class CompactionSizes:
         return whole - (formed.item(span.stop) - formed.item(span.start))
 
     def _fewer_of_each(self, spans: Sequence[Span]) -> list[int]:
+        """The same of several, in bytes; what they are made of is looked up for all of them at once."""
         self.ledger.look_up(spans, FEWER, fewer_bytes)
         return [self._fewer(span) for span in spans]
 
@@ -103,7 +105,3 @@ def whole_from(view: View, stop: int) -> int:
             break
         stop = item.start
     return stop
-
-
-def _bytes_of(message: Synthetic) -> int:
-    return message.bytes

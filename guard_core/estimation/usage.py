@@ -286,7 +286,7 @@ class AttributedUsage:
 
     @cached_property
     def _many(self) -> ManySums:
-        return ManySums(self._sums_of)
+        return ManySums(self._sums_of)  # kept, as it remembers the sums of the view before
 
     def _sums_of(self, segments: View) -> tuple[int, ...]:
         """`_SegmentSums` of some segments, in one pass: every request of a replay asks for them."""
@@ -312,7 +312,7 @@ class AttributedUsage:
         return saved, tokens, begins, written, formed, inserted, rewritten, events + rewritten, size
 
     def _saved_by_each(self, spans: Sequence[Span]) -> list[int]:
-        self.ledger.look_up(spans, FEWER, fewer_bytes)
+        self.ledger.look_up(spans, FEWER, fewer_bytes)  # all at once, as far as they can be joined
         return [self._saved_by(span) for span in spans]
 
     def _saved_by(self, segment: Span) -> int:
@@ -404,7 +404,7 @@ class AttributedUsage:
 
     @cached_property
     def _baseline_notes(self) -> tuple[str, ...]:
-        return baseline_notes(self.ledger, self.attribution)
+        return baseline_notes(self.ledger, self.attribution)  # kept, as every replay of a sweep asks for them
 
     def _price(self, step: int, view: View, plain: View, sums: _SegmentSums, epoch: int) -> tuple[int, bool]:
         """Tokens of a request that is not the one sent at this step, without what its forms save, and whether it

@@ -299,6 +299,7 @@ def _recorded(facts: Facts, words: RequestWords) -> Finding:
 
 
 def _steps_of(removals: Iterable[Removal]) -> tuple[int, ...]:
+    """LISTED of them at most; the finding has the number of all."""
     return tuple(item.step for item in islice(removals, LISTED))
 
 

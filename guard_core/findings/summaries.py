@@ -30,6 +30,7 @@ def _of(case: Case, kind: str, severity: str, test: Callable[[Case, Fired], bool
 
 
 def _is_fallback(case: Case, item: Fired) -> bool:
+    """Of a replay each pass says so, of a recording the kind of its compaction."""
     if item.record is not None:
         return any(one.fallback for one in item.record.passes)
     return item.counted is not None and case.facts.ledger.bases[item.counted.place].kind == "fallback"
@@ -45,4 +46,5 @@ def _is_empty(case: Case, item: Fired) -> bool:
 
 
 def _is_sealed(case: Case, item: Fired) -> bool:
+    """Only a recording has such summaries: those of a replay are written here."""
     return item.counted is not None and case.facts.is_sealed(item.counted)

@@ -76,6 +76,7 @@ _LOST = {
     "todo_lost": ("the agent's open todo", "the agent's open todo", "todo", ""),
 }
 
+# The verdict that a finding leads: one function for each kind, however short, so that all are in the order of _ORDER.
 Wording = Callable[[Case, Finding], str]
 
 

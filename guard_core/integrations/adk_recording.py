@@ -117,6 +117,7 @@ class Recordings:
 
 
 def _ended(conversation: Conversation, recording: _RecordedConversation) -> None:
+    """In a thread, as what is recorded to may be slow to close. A request without an answer is left out."""
     with _only_logged(conversation):
         if recording.asked is not None:
             recording.log.withdraw()

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from guard_core.errors import SettingError
-from guard_core.report.document import Claim, Fact, Report, ReportCompaction, Side
+from guard_core.report.document import Claim, Report, Side
 
 NUMBERS, NAMES, TEXT = LEVELS = ("numbers", "names", "text")
 WITHHELD = "…"
@@ -41,23 +41,19 @@ def at_level(report: Report, level: str) -> Report:
 
 
 def _without_words(side: Side) -> Side:
-    facts = msgspec.structs.replace(side.facts, listed=tuple(map(_fact, side.facts.listed)))
-    return msgspec.structs.replace(
+    replace = msgspec.structs.replace
+    facts = replace(side.facts, listed=tuple(replace(fact, text="") for fact in side.facts.listed))
+    compactions = tuple(
+        replace(item, inserted=tuple(replace(message, text="") for message in item.inserted))
+        for item in side.compactions
+    )
+    return replace(
         side,
         verdict=_claim(side.verdict),
         findings=tuple(map(_claim, side.findings)),
         facts=facts,
-        compactions=tuple(map(_compaction, side.compactions)),
+        compactions=compactions,
     )
-
-
-def _fact(fact: Fact) -> Fact:
-    return msgspec.structs.replace(fact, text="")
-
-
-def _compaction(item: ReportCompaction) -> ReportCompaction:
-    inserted = tuple(msgspec.structs.replace(message, text="") for message in item.inserted)
-    return msgspec.structs.replace(item, inserted=inserted)
 
 
 def _claim(claim: Claim) -> Claim:

@@ -18,7 +18,6 @@ from guard_core.facts.proposals import events_to_read, instructions
 from guard_core.facts.words import blind_words, outcome_words, summary_words
 from guard_core.findings import Facts
 from guard_core.findings.facts import CHARACTERS
-from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Prices, bill_of
 from guard_core.outcomes.outcome import CallCosts, recorded_outcome, replayed_outcome
 from guard_core.outcomes.payback import Payback, paybacks
@@ -197,6 +196,7 @@ class SideSource:
 
     @cached_property
     def _explained(self) -> dict[int, ExplainedCompaction]:
+        """What the agent's own rule says of recorded compactions, by their place in the file."""
         return {item.place: item for item in self.facts.explanation.compactions}
 
     @cached_property
@@ -210,6 +210,7 @@ class SideSource:
 
     @cached_property
     def _observed(self) -> Trace:
+        """The recording as a trace, once for all of its compactions."""
         facts = self.facts
         return observe_recorded(facts.ledger, get_policy("none"), window=facts.window.value, usage=facts.usage)
 
@@ -287,6 +288,7 @@ class SideSource:
 
     @cached_property
     def _paybacks(self) -> dict[int, Payback]:
+        """By compaction: one pass over all requests gives those of all."""
         return {item.index: item for item in paybacks(self.sent, bill_of(self.sent, self.prices))}
 
     def _inserted(self, index: int) -> Iterator[doc.ReportInserted]:
@@ -311,7 +313,9 @@ class SideSource:
 
     def _series(self) -> doc.Series:
         tokens, modelled = self.sent.tokens, self.sent.case.modelled
-        threshold = self._threshold
+        threshold = self._checks.thresholds
+        if self.trace is not None:
+            threshold = np.asarray(self.trace.columns["threshold"], dtype=np.int64)
         marks = np.array([item.step for item in self.sent.fired], dtype=np.int64)
         steps = kept_steps([tokens.astype(np.float64)], marks, self.sent.case.over, 0, len(tokens), MOST_POINTS)
         return doc.Series(
@@ -320,12 +324,6 @@ class SideSource:
             tuple(modelled[steps].tolist()),
             tuple(threshold[steps].tolist()),
         )
-
-    @property
-    def _threshold(self) -> Ints:
-        if self.trace is not None:
-            return np.asarray(self.trace.columns["threshold"], dtype=np.int64)
-        return self._checks.thresholds
 
 
 def _cut(text: str) -> str:

@@ -158,6 +158,7 @@ class CheckCounts:
 
 
 def _is_resumed(item: RecordedCompaction) -> bool:
+    """Did the agent begin anew here, so that it no longer knows its last count."""
     return item.trigger == RESUME
 
 

@@ -110,14 +110,10 @@ def sdk_held(session: Session, ledger: Ledger, checks: Checks, _: Typed) -> Ints
         starts[item.at] = next((part.start for part in item.base if isinstance(part, Span)), item.at)
     places = np.array(sorted(starts), dtype=np.int64)
     first = np.append(0, [starts[place] for place in places.tolist()]).astype(np.int64)
-    chars = ledger.prefix_by("characters", _characters)
+    chars = ledger.prefix_by("characters", lambda ledger: np.asarray(ledger.events["chars"], dtype=np.int64))
     begun = first[np.searchsorted(places, checks.stop, side="right")]
     sizes = chars[checks.stop] - chars[np.minimum(begun, checks.stop)]
     return np.asarray((checks.place < 0) & (sizes < CHARS_PER_TOKEN * RECENT), dtype=np.int64)
-
-
-def _characters(ledger: Ledger) -> Ints:
-    return np.asarray(ledger.events["chars"], dtype=np.int64)
 
 
 def _is_always_scaled(ledger: Ledger) -> bool:

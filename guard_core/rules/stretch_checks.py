@@ -124,11 +124,12 @@ class StretchChecks:
         return TurnEnds(self.counted, self.stretch, self.rule, self.typed, self.counts, self.quiet, rows)
 
     def _is_at_end(self, row: int) -> bool:
-        """Was a compaction made at the end of a turn, where the agent has a threshold of its own."""
+        """Was a compaction made at the end of a turn that has a threshold."""
         return self._has_ends and self.trigger(row) == POST_TURN
 
     @cached_property
     def _has_ends(self) -> bool:
+        """Has the agent a threshold of its own at ends of turns. Kept, as every compaction asks."""
         ends = None if self.agent is None else self.agent.turn_ends
         return ends is not None and any(True for _ in ends(self.stretch, self.typed))
 

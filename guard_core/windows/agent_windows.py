@@ -88,10 +88,6 @@ def _managed_agents(model: str, window: Sourced, largest: int, version: str) -> 
     return _default(window, CLAUDE_WINDOW, "the smaller window of Claude's models; no recorded prompt was larger")
 
 
-def _gemini_cli(model: str, window: Sourced, largest: int, version: str) -> Sourced:
-    return _default(window, GEMINI_CLI_LIMIT, "Gemini CLI's limit for its models")
-
-
 def _copilot_cli(model: str, window: Sourced, largest: int) -> Sourced:
     """GitHub Copilot's window for the model, where it holds all that was answered."""
     served = context_window(f"{COPILOT}/{model}")
@@ -139,6 +135,8 @@ def _default(window: Sourced, size: int, note: str) -> Sourced:
 
 _TAKEN: dict[str, Callable[[str, Sourced, int, str], Sourced]] = {
     "claude-code": _claude_code,
-    "gemini-cli": _gemini_cli,
+    "gemini-cli": lambda model, window, largest, version: _default(
+        window, GEMINI_CLI_LIMIT, "Gemini CLI's limit for its models"
+    ),
     "managed-agents": _managed_agents,
 }
