@@ -128,10 +128,7 @@ def _rules(row: PolicyOutcome) -> ComparisonCell:
     return ComparisonCell(f"{_least(losses)}{tokens(losses.rules_gone)}", f"of {losses.rules:,}")
 
 
-def _parted(row: PolicyOutcome) -> ComparisonCell:
-    return ComparisonCell(tokens(row.losses.parted_steps), "", row.losses.parted_steps > 0)
-
-
+# A cell that is one expression is beside its column; what takes statements is a function above, named as the column.
 COLUMNS = (
     PolicyColumn("compactions", "Compactions", "summaries or cuts made", lambda row: row.compactions, _compactions),
     PolicyColumn("overflows", "Overflows", "requests larger than the window", lambda row: row.overflows, _overflows),
@@ -212,7 +209,7 @@ COLUMNS = (
         "Parted calls",
         "requests that have a tool call without its result, or a result without its call",
         lambda row: row.losses.parted_steps,
-        _parted,
+        lambda row: ComparisonCell(tokens(row.losses.parted_steps), "", row.losses.parted_steps > 0),
     ),
     PolicyColumn(
         "held",

@@ -77,6 +77,7 @@ def session_figure(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 
 def _grown(request: HttpRequest, session_id: UUID) -> SharedHtml:
+    """What a page that follows a growing session gets, rendered once for all that follow it with the same choice."""
     page = frame(request, session_id)
     context = {**page.context("overview"), **_overview(page), "not_used": ()}
     return SharedHtml(rendered("inspector/overview/_grown.html", context, request))
