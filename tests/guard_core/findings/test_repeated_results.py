@@ -94,14 +94,18 @@ def test_a_claim_of_more_or_of_another_compaction_is_caught():
         assert check(built, [lie], window)
 
 
-@pytest.mark.parametrize(("times", "severity"), [(4, None), (5, "info"), (9, "info"), (10, "warning")])
-def test_a_call_that_is_made_again_and_again_with_one_result_is_named(times, severity):
-    built = calling_again(times)
+def repeated_calls(built):
+    """Its findings of calls that are made again and again, and its verdict; the checker has no objection."""
     facts = Facts.of(built)
     findings = recorded_findings(facts)
     verdict = recorded_verdict(facts, findings)
     assert check(built, findings, facts.window, verdict) == []
-    found = [item for item in findings if item.kind == "repeated_call"]
+    return [item for item in findings if item.kind == "repeated_call"], verdict
+
+
+@pytest.mark.parametrize(("times", "severity"), [(4, None), (5, "info"), (9, "info"), (10, "warning")])
+def test_a_call_that_is_made_again_and_again_with_one_result_is_named(times, severity):
+    found, verdict = repeated_calls(calling_again(times))
     assert [item.severity for item in found] == [severity] * (severity is not None)
     if found:
         assert found[0].sentence == (
@@ -123,12 +127,7 @@ def test_another_result_in_between_ends_the_run_also_one_of_the_same_size(text):
 @pytest.mark.parametrize(("rounds", "severity"), [(4, None), (5, "info"), (10, "warning")])
 def test_calls_that_are_made_in_turn_again_and_again_with_the_same_results_are_named(rounds, severity):
     """Three calls in turn, one of them without a word in its result: a loop, though none is made twice in a row."""
-    built = calling_in_turn(rounds)
-    facts = Facts.of(built)
-    findings = recorded_findings(facts)
-    verdict = recorded_verdict(facts, findings)
-    assert check(built, findings, facts.window, verdict) == []
-    found = [item for item in findings if item.kind == "repeated_call"]
+    found, verdict = repeated_calls(calling_in_turn(rounds))
     assert [item.severity for item in found] == [severity] * (severity is not None)
     if found:
         assert found[0].sentence == (
