@@ -100,12 +100,8 @@ def compared_apart(facts: Facts, chosen: Sequence[Candidate], processes: int, **
     """The same rows in the same order, without their replays; the arguments are those of `made_apart`."""
     simulated = facts.ledger.usage_ratio is not None
     of_rows: tuple[Candidate | None, ...] = tuple(chosen) if simulated else (None, *chosen)
-    rows = made_apart(facts, chosen, processes, _figures, **options)
+    rows = made_apart(facts, chosen, processes, lambda row: (row.outcome, row.problem), **options)
     yield from (Compared(item, row, problem=words) for item, (row, words) in zip(of_rows, rows, strict=True))
-
-
-def _figures(row: Compared) -> tuple[PolicyOutcome | None, str]:
-    return row.outcome, row.problem
 
 
 def made_apart(
@@ -116,16 +112,18 @@ def made_apart(
     *,
     each: Callable[[int], object] = lambda done: None,
     copied: Callable[[], object] = lambda: None,
+    most_derived: int = MOST_DERIVED,
     **options: Any,
 ) -> Iterator[T]:
     """What `convert` makes of each row, in the same order, by copies of this process where there can be some (on Linux,
     and where no other thread runs): values that can be pickled. All together may grow by MOST_MEMORY. `copied` is
-    called once there are copies, so that threads may run from then on; `each` and `options` are as for `compared`."""
+    called once there are copies, so that threads may run from then on; `each` and `options` are as for `compared`.
+    What policies derived from the log is dropped once it has more bytes than `most_derived`."""
     copies = processes if sys.platform == "linux" and threading.active_count() == 1 else 1
     prices = Prices.of(facts.session, facts.ledger)
     with limited_growth(MOST_MEMORY // copies):
         yield from map(convert, _recording(facts, prices, options.get("rules")))
-        work: Work = partial(_rows_of, facts, chosen, prices, options, convert, held_data() + MOST_DERIVED)
+        work: Work = partial(_rows_of, facts, chosen, prices, options, convert, held_data() + most_derived)
         if copies == 1:
             copied()
             yield from _heard(map(work, range(len(chosen))), facts.ledger.step_count, each)
@@ -154,6 +152,7 @@ def _inherit(work: Work) -> None:
 
 
 def _inherited_work(place: int) -> Any:
+    """What a pool can name in a copy; the work itself, with its ledger, is inherited, not sent."""
     return _inherited[-1](place)
 
 
@@ -179,6 +178,7 @@ def _rows_of(
 
 
 def _later(each: Callable[[int], object], done: int, step: int) -> None:
+    """For `partial`, which keeps the `done` of one row, as a function within the loop would not."""
     each(done + step)
 
 

@@ -46,15 +46,16 @@ class SessionHits:
     summaries: tuple[SummaryPlace, ...] = ()
 
 
-def index_some(session: Session) -> bool:
-    """Index the next events of a session, whole or not at all; False where another worker was first."""
+def index_some(session: Session, *, step_chars: int = STEP_CHARS) -> bool:
+    """Index the next events of a session, until they have so many characters, whole or not at all; False where another
+    worker was first."""
     start = session.indexed
     rows = _rows(session, start, start + STEP_EVENTS)
     entries, chars = [], 0
     for row_id, text in rows:
         entries.append(IndexedText(row_id, text))
         chars += len(text)
-        if chars >= STEP_CHARS:
+        if chars >= step_chars:
             break
     stop = start + len(entries)
     if not entries:  # rows are missing: nothing more will come

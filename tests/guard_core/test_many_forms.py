@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from guard_core.policies.strands.sliding_window import CutResults
 from guard_core.sessions import Session
 from guard_core.views import Span
 from tests.builders import model, tool_call, tool_result, user
+from tests.profiling import calls_of
 
 FORMS = (
     *(
@@ -112,14 +115,14 @@ def test_events_in_forms_of_their_own_cost_together_what_each_costs(forms):
     assert [together.span(*key(span)) for span in spans] == [single.span(*key(span)) for span in spans]
 
 
-def test_what_is_known_to_be_changed_is_not_looked_up_and_costs_the_same(monkeypatch):
+def test_what_is_known_to_be_changed_is_not_looked_up_and_costs_the_same():
     known, single = ledger(), ledger()
     spans = [Span(event, event + 1, f'compressed:{{"size":{70 + event}}}') for event in (3, 5, 7)]
     assert [single.span(*key(span)) for span in spans] == spans
     known.know_changed(spans)
-    with monkeypatch.context() as without:
-        without.setattr(Ledger, "alone", None)
+    with cProfile.Profile() as profile:
         assert [known.span(*key(span)) for span in spans] == spans
+    assert calls_of(profile, Ledger.alone) == 0
     assert [COSTS.segment(known, span) for span in spans] == [COSTS.segment(single, span) for span in spans]
 
 

@@ -1,5 +1,6 @@
 """`compare FILE`: a table for people, and the same rows as JSON."""
 
+import cProfile
 import io
 import json
 from contextlib import redirect_stdout
@@ -8,11 +9,13 @@ import msgspec
 import pytest
 
 from guard_core.__main__ import main
+from guard_core.findings import request_words
 from guard_core.policies import POLICIES
 from guard_core.recordings.formats.native.format import write
 from guard_core.sessions import Provenance, Sourced
 from tests.guard_core.checker.cases import in_characters
 from tests.guard_core.outcomes.cast import SONNET, counted
+from tests.profiling import calls_of
 
 PROMPTS = tuple(20_000 + 6_000 * k for k in range(40))
 
@@ -51,10 +54,13 @@ def test_what_the_figures_rest_on_is_said(text):
     assert f"recording: the provider reported {sum(PROMPTS[:-1]):,} tokens read from the cache; $" in text
 
 
-@pytest.mark.parametrize("command", ["compare", "context", "facts", "replay", "sweep"])
-def test_the_words_of_requests_are_not_looked_for_where_no_finding_is_made(command, recording, monkeypatch, capsys):
-    monkeypatch.setattr("guard_core.findings.facts.request_words", None)
-    assert main([command, recording]) == 0
+@pytest.mark.parametrize(
+    ("command", "times"), [("compare", 0), ("context", 0), ("facts", 0), ("replay", 0), ("sweep", 0), ("verdict", 1)]
+)
+def test_the_words_of_requests_are_not_looked_for_where_no_finding_is_made(command, times, recording, capsys):
+    profile = cProfile.Profile()
+    assert profile.runcall(main, [command, recording]) == 0
+    assert calls_of(profile, request_words) == times
     assert capsys.readouterr().out
 
 

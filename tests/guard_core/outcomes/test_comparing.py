@@ -13,7 +13,6 @@ from guard_core.estimation.usage import usage_for
 from guard_core.findings import conclusions
 from guard_core.ledger import Ledger
 from guard_core.memory import limited_growth
-from guard_core.outcomes import comparing
 from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.comparing import NO_MEMORY, Candidate, candidates, compared, compared_apart, made_apart
 from guard_core.outcomes.outcome import recorded_outcome
@@ -140,10 +139,10 @@ def test_garbage_is_searched_for_again_when_the_replay_of_a_row_is_gone(monkeypa
 
 
 def test_what_policies_derived_is_dropped_once_there_is_much_of_it(growing, monkeypatch):
-    monkeypatch.setattr(comparing, "MOST_DERIVED", -(2**40))  # the process may hold less than before
-    monkeypatch.setattr(comparing.threading, "active_count", lambda: 1)  # what other tests started may still run
+    monkeypatch.setattr(memory.threading, "active_count", lambda: 1)  # what other tests started may still run
     facts = facts_of(GROWING)
-    table = list(compared_apart(facts, candidates()[:12], 1))
+    dropped_at = -(2**40)  # bytes; the process may hold less than before
+    table = list(compared_apart(facts, candidates()[:12], 1, most_derived=dropped_at))
     assert [row.outcome for row in table] == [row.outcome for row in growing[:13]]
     assert not facts.ledger.derived
 

@@ -21,6 +21,7 @@ from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import JOINED, Inserted, Rewritten, Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import facts_of
+from tests.profiling import calls_of
 
 PAIR = session(user("go"), tool_call("ls", "a"), tool_result("x", "ls", "a"), model("done"), user("more"), model("yes"))
 
@@ -239,5 +240,4 @@ def test_a_long_row_of_segments_that_the_last_view_had_elsewhere_is_not_looked_a
     alone = [_Looks(ledger, Verbatim(ledger, np.arange(401)), Pairs(ledger)) for _ in views]
     assert parted == [each.look(view, 401) and each.are_parted(401) for each, view in zip(alone, views, strict=True)]
     assert looks.gaps == set().union(*(each.gaps for each in alone))
-    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "_gap"]
-    assert sum(entry.callcount for entry in entries) < len(views[0]) + 20
+    assert calls_of(profile, _Looks._gap) < len(views[0]) + 20

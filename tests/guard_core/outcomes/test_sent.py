@@ -14,10 +14,12 @@ from guard_core.outcomes.sent import SentRequests, common_beginning
 from guard_core.policies import get_policy
 from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
+from guard_core.summaries.continuation import repeats_request
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.views import Inserted, Span, Synthetic
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import counted, facts_of
+from tests.profiling import calls_of
 
 RESULTS = session(
     user("go"), *(event for k in range(4) for event in (tool_call("ls", str(k)), tool_result("y" * 900, "ls", str(k))))
@@ -61,21 +63,16 @@ def test_between_compactions_a_request_shares_all_of_the_one_before():
     assert sent.shared.tolist() == [0, 20_000, 21_000]
 
 
-def calls_of(function, name):
-    """How often a function of that name is called while another one runs."""
-    profile = cProfile.Profile()
-    profile.runcall(function)
-    return sum(entry.callcount for entry in profile.getstats() if getattr(entry.code, "co_name", "") == name)
-
-
 def test_whether_a_policy_repeats_the_request_is_asked_of_each_message_once():
     facts = facts_of(long_log(60))
     policy, summaries = get_policy("semantic-kernel-summarization"), FixedSummaries(300)
     trace = replay(facts.ledger, policy, window=4_000, usage=facts.usage, summarizer=summaries)
     sent = SentRequests.replayed(facts, trace)
     assert len(trace.heads) > 50
-    assert calls_of(lambda: sent.repeated, "repeats_request") <= 1
-    assert (sent.repeated == -1).all()
+    with cProfile.Profile() as profile:
+        repeated = sent.repeated
+    assert calls_of(profile, repeats_request) <= 1
+    assert (repeated == -1).all()
 
 
 def test_requests_behind_a_new_summary_of_the_same_size_are_compared_for_many_at_once():
@@ -84,7 +81,9 @@ def test_requests_behind_a_new_summary_of_the_same_size_are_compared_for_many_at
     trace = replay(facts.ledger, policy, window=4_000, usage=facts.usage, summarizer=summaries)
     sent = SentRequests.replayed(facts, trace)
     assert len(sent.changed) > 50
-    assert calls_of(lambda: sent.shared, "common_beginning") <= 1
+    with cProfile.Profile() as profile:
+        assert len(sent.shared) == len(sent.tokens)
+    assert calls_of(profile, common_beginning) <= 1
 
 
 def test_a_replay_that_compacts_shares_the_fixed_part_at_that_step():
@@ -208,15 +207,13 @@ def test_what_requests_share_is_what_each_has_in_common_with_the_one_before(name
             assert sent.shared[step] == min(tokens, sent.tokens[step])
 
 
-def test_what_requests_of_a_simulated_session_share_is_counted_for_many_at_once(monkeypatch):
+def test_what_requests_of_a_simulated_session_share_is_counted_for_many_at_once():
     facts = facts_of(replace(long_log(20), usage_ratio=2.0))
     trace = replay(facts.ledger, get_policy("agent-framework-tool-result"), window=4_000, usage=facts.usage)
-    sent, costs, alone = SentRequests.replayed(facts, trace), Heuristic.of(facts.ledger), []
-    with monkeypatch.context() as patched:
-        one_by_one = SentRequests.common
-        patched.setattr(SentRequests, "common", lambda sent, step: alone.append(step) or one_by_one(sent, step))
+    sent, costs = SentRequests.replayed(facts, trace), Heuristic.of(facts.ledger)
+    with cProfile.Profile() as profile:
         shared = sent.shared
-    assert len(alone) < len(sent.changed) / 4
+    assert calls_of(profile, SentRequests.common) < len(sent.changed) / 4
     for step in sent.changed.tolist():
         common, _ = sent.common(step)
         assert shared[step] == min(2 * costs.request(common), sent.tokens[step])

@@ -8,6 +8,7 @@ import pytest
 
 from guard_core.estimation.usage import usage_for
 from guard_core.events import Event, Role, ToolResultPart
+from guard_core.forms.edits import place_in_event
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.gemini_cli import GeminiCli, split_point
@@ -22,6 +23,7 @@ from guard_core.views import Span, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
 from tests.guard_core.rules.measured import run_of
+from tests.profiling import calls_of
 
 
 @pytest.mark.parametrize(
@@ -171,8 +173,7 @@ def test_the_results_of_the_log_are_numbered_once_for_all_compactions():
     log, profile = turns(*(9_000 for _ in range(40)), prompts=600), cProfile.Profile()
     trace = profile.runcall(played, log, masking=False, inflation_check=False)
     assert len(trace.compactions) > 10
-    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "place_in_event"]
-    assert sum(entry.callcount for entry in entries) == 1
+    assert calls_of(profile, place_in_event) == 1
 
 
 def test_a_summary_that_makes_the_history_larger_is_thrown_away_and_none_is_made_again():
@@ -225,5 +226,4 @@ def test_a_long_turn_is_not_listed_at_each_of_its_steps():
     profile = cProfile.Profile()
     trace = profile.runcall(played, log)
     assert (trace.columns["held"] == NOTHING_TO_COMPACT).sum() > 500
-    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "split_point"]
-    assert sum(entry.callcount for entry in entries) == 0
+    assert calls_of(profile, split_point) == 0

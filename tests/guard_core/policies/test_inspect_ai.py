@@ -10,6 +10,7 @@ from guard_core.policies import get_policy
 from guard_core.policies.inspect_ai import inspect_settings
 from guard_core.policies.inspect_ai.edit import InspectEdit
 from guard_core.policies.inspect_ai.trim import _with_both_halves
+from guard_core.policies.pieces import messages as messages_module
 from guard_core.policies.pieces.messages import messages_of
 from guard_core.replay import replay
 from guard_core.requests import materialise
@@ -19,6 +20,7 @@ from guard_core.trace import RAISED
 from guard_core.views import Span
 from tests.builders import model, session, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
+from tests.profiling import calls_of
 
 
 @pytest.mark.parametrize(
@@ -204,8 +206,7 @@ def test_trim_asks_once_for_the_calls_of_each_message():
     ledger = Ledger.of(session(*(event for _ in range(20) for event in (user("Go on"), model("Yes")))))
     with cProfile.Profile() as profile:
         assert _with_both_halves(ledger, messages) == messages
-    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "calls_of"]
-    assert sum(entry.callcount for entry in entries) == len(messages)
+    assert calls_of(profile, messages_module.calls_of) == len(messages)
 
 
 @pytest.mark.parametrize(("threshold", "tokens"), [(1, 1), (1.0, 128_000), (0.5, 64_000), (2_500.5, 2_500), (0, 0)])

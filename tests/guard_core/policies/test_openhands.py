@@ -8,7 +8,7 @@ import pytest
 from guard_core.errors import SettingError
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.openhands import condenser_settings
+from guard_core.policies.openhands import _history, condenser_settings
 from guard_core.replay import replay
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
@@ -17,6 +17,7 @@ from guard_core.trace import HELD_REASONS
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 from tests.guard_core.policies.tools import check_compacts, check_passes_through, run
+from tests.profiling import calls_of
 
 TALK = session(*(event for _ in range(20) for event in (user("u" * 40), model("a" * 40))))
 
@@ -149,5 +150,4 @@ def test_a_list_is_looked_at_message_by_message_only_to_condense_it_and_to_see_t
     log = session(*(event for number in range(60) for event in (user(f"ask {number}"), model("done"))))
     profile = cProfile.Profile()
     trace = profile.runcall(run, get_policy("openhands", max_size=20), log, window=10**6)
-    looks = sum(entry.callcount for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "_history")
-    assert looks == 2 * len(trace.compactions) > 0
+    assert calls_of(profile, _history) == 2 * len(trace.compactions) > 0

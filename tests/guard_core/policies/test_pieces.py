@@ -24,6 +24,7 @@ from guard_core.sessions import ModelCall
 from guard_core.views import Span, Synthetic, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
+from tests.profiling import calls_of
 
 LOG = session(
     user("first"),
@@ -128,5 +129,4 @@ def test_a_replay_finds_out_once_where_its_policy_looks():
     profile = cProfile.Profile()
     trace = profile.runcall(run, get_policy("codex"), log, window=1_000)
     assert len(trace.compactions) > 20
-    entries = [entry for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "looks_at"]
-    assert sum(entry.callcount for entry in entries) <= 4
+    assert calls_of(profile, looks_at) <= 4

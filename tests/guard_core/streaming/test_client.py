@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from guard_core.streaming import Client
-from guard_core.streaming.client import TIMEOUT
+from guard_core.streaming.client import MOST_WAITING, TIMEOUT
 from tests.waiting import until
 
 NOBODY = "http://127.0.0.1:9"  # the port of a service that no machine runs any more
@@ -85,10 +85,10 @@ def test_one_warning_says_how_many_lines_the_server_has_not_acknowledged(with_sp
     assert caplog.messages == [f"stream a was closed with 2 lines not acknowledged, {words}"]
 
 
-def test_lines_after_the_client_gave_up_are_in_the_number(monkeypatch, caplog):
-    monkeypatch.setattr("guard_core.streaming.client.MOST_WAITING", 5)
+def test_lines_after_the_client_gave_up_are_in_the_number(caplog):
     client = Client(NOBODY, "a")
-    client.write(b"{}\n{}\n{}\n{}\n")
+    for line in (b"1" * MOST_WAITING, b"{}", b"{}", b"{}"):  # from the first one on it gave up
+        client.write(line + b"\n")
     client.close(0.01)
     assert caplog.messages[-1].startswith("stream a was closed with 4 lines not acknowledged")
 

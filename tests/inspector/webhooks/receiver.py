@@ -51,7 +51,8 @@ class Message:
 
 @dataclass
 class Receiver:
-    """What arrived, and how the next requests are answered; the last answer is given again and again."""
+    """What arrived, and how the next requests are answered, by a name or by the bytes themselves; the last answer is
+    given again and again."""
 
     url: str
     answers: list[str] = field(default_factory=lambda: ["ok"])
@@ -78,7 +79,7 @@ class Receiver:
                 while not self.over.wait(0.02):
                     connection.sendall(b"y")
             else:
-                connection.sendall(ANSWERS[how])
+                connection.sendall(ANSWERS[how] if how in ANSWERS else how.encode())
 
 
 def _read(connection: socket.socket) -> Message:

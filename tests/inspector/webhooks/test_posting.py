@@ -14,7 +14,7 @@ import pytest
 
 from inspector.webhooks.posting import post
 from inspector.webhooks.signing import headers, new_secret, secret_of
-from tests.inspector.webhooks.receiver import ANSWERS, Receiver, receiving
+from tests.inspector.webhooks.receiver import Receiver, receiving
 
 SHORT = 0.5  # seconds for receivers that never answer
 LONG = 60.0  # for those that do, on a slow machine
@@ -129,10 +129,10 @@ def named(receiver: Receiver) -> str:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_into_an_allowed_network_is_not_followed(monkeypatch, status):
-    with unvisited("127.0.0.1") as port, receiving("moved") as receiver:
+def test_a_redirect_into_an_allowed_network_is_not_followed(status):
+    with unvisited("127.0.0.1") as port, receiving() as receiver:
         moved = f"HTTP/1.1 {status} Moved\r\nlocation: http://127.0.0.1:{port}/\r\nrefresh: 0\r\n\r\n"
-        monkeypatch.setitem(ANSWERS, "moved", moved.encode())
+        receiver.answers = [moved]
         outcome = post(receiver.url, {}, b"{}", LONG)
     assert outcome == (status, f"HTTP {status}: redirects are not followed; use the final address.")
     assert len(receiver.messages) == 1
