@@ -18,11 +18,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.oh_my_pi import reserve_of
+from guard_core.policies.oh_my_pi import percent_of, reserve_of
 from guard_core.policies.pi import RESERVE
 from guard_core.recordings.formats.pi.oh_my_pi import BESIDE, NAME
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
 from guard_core.rules.counters import LAST_TOTAL, TOTAL, Checks, RuleCounter, counts_at
+from guard_core.rules.pi import KEEP_RECENT
 from guard_core.rules.settings import (
     AUTO,
     SWITCH_WORDS,
@@ -31,6 +32,7 @@ from guard_core.rules.settings import (
     Typed,
     chosen,
     percentage,
+    stated,
     switched,
     whole,
     window_setting,
@@ -57,11 +59,13 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
         formula, threshold = _less_reserve(window.value, size)
         if (share := percentage(typed, PERCENT, is_fraction=False)) is not None:
             settings.append(RuleNumber(PERCENT, share, "%", Provenance.USER, "typed in"))
-            formula, threshold = share_of(min(99.0, max(1.0, share)) / 100, window.value)
+            formula, threshold = percent_of(window.value, share)
     if (limit := whole(typed, LIMIT)) is not None:
         settings.append(RuleNumber(LIMIT, limit, "tokens", Provenance.USER, "typed in"))
         threshold = limit if window is None else min(limit, window.value - 1)
         formula = f"{threshold:,} (thresholdTokens)"
+    if (recent := stated(typed, KEEP_RECENT, "tokens", None)) is not None:
+        settings.append(recent)
     return OwnRule(
         policy="oh-my-pi",
         settings=tuple(settings),
@@ -122,6 +126,7 @@ AGENT = Agent(
         RESERVED: "compaction.reserveTokens, in tokens",
         PERCENT: "compaction.thresholdPercent, from 1 to 99",
         LIMIT: "compaction.thresholdTokens, in tokens: it takes the place of all others",
+        KEEP_RECENT: "compaction.keepRecentTokens, in tokens: what stays of the newest messages",
         ASYNC: "compaction.asyncEnabled: on (the default) or off; off: no call passes above the threshold",
         AUTO: SWITCH_WORDS,
     },

@@ -20,7 +20,8 @@ from guard_core.policies.pi import RESERVE, message_tokens
 from guard_core.recordings.formats.pi.openclaw import NAME
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, Moment, OwnRule, Stretch
 from guard_core.rules.counters import TOTAL_PENDING, UNKNOWN, Checks, RuleCounter, counts_at
-from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, Typed, chosen, whole, window_setting
+from guard_core.rules.pi import KEEP_RECENT
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, Typed, chosen, stated, whole, window_setting
 from guard_core.rules.thresholds import RESERVES, windows_of
 from guard_core.sessions import Session
 
@@ -39,9 +40,10 @@ def rule(stretch: Stretch, typed: Typed) -> OwnRule:
     reserve = chosen(RESERVED, whole(typed, RESERVED, 0), RESERVE, "tokens", "default of reserveTokens")
     floor = chosen(FLOOR, whole(typed, FLOOR, 0), RESERVE_FLOOR, "tokens", "default of reserveTokensFloor")
     size = max(int(reserve.value or 0), int(floor.value or 0))
+    recent = stated(typed, KEEP_RECENT, "tokens", None)
     return OwnRule(
         policy="openclaw",
-        settings=(window_setting(window), reserve, floor),
+        settings=(window_setting(window), reserve, floor, *((recent,) if recent else ())),
         counter=TOTAL_PENDING,
         threshold=window.value - reserve_of(window.value, size) if window else None,
         formula=_formula(window.value, size) if window else f"window − {size:,} (reserve), or − 25 % of a small one",
@@ -89,6 +91,7 @@ AGENT = Agent(
     names={
         RESERVED: "agents.defaults.compaction.reserveTokens, in tokens",
         FLOOR: "agents.defaults.compaction.reserveTokensFloor, in tokens",
+        KEEP_RECENT: "agents.defaults.compaction.keepRecentTokens, in tokens: what stays of the newest messages",
         AUTO: SWITCH_WORDS,
     },
     aliases={"reserveTokens": RESERVED, "reserveTokensFloor": FLOOR, "contextTokens": WINDOW, "contextWindow": WINDOW},

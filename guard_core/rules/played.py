@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from guard_core.errors import GuardError
-from guard_core.policies.settings import COUNT, NUMBER, SHARE, SIZE, SWITCH, PolicyKind, Setting, Value
+from guard_core.policies.settings import COUNT, SHARE, SIZE, SWITCH, PolicyKind, Setting, Value
 from guard_core.rules.base import OwnRule
 from guard_core.rules.registry import AGENTS
 from guard_core.rules.settings import RuleNumber
@@ -52,10 +52,10 @@ def _in_policy(kind: PolicyKind, item: RuleNumber, *, is_version: bool) -> Itera
 
 
 def _in_unit(setting: Setting, unit: str, value: float) -> Value:
-    """A number of a rule as the setting takes it: shares as fractions, sizes as texts, numbers whole; a switch is on
+    """A number of a rule as the setting takes it: shares as fractions, sizes as texts, counts whole; a switch is on
     unless it is 0."""
     if setting.kind == SWITCH:
         return value != 0
     if setting.kind == SHARE:
         return value / 100 if unit == "%" else value
-    return str(int(value)) if setting.kind == SIZE else int(value) if setting.kind in (COUNT, NUMBER) else str(value)
+    return str(int(value)) if setting.kind == SIZE else int(value) if setting.kind == COUNT else str(value)

@@ -21,6 +21,22 @@ def test_a_reserve_that_was_set_counts_if_it_is_more():
     assert get_policy("oh-my-pi", reserve_tokens=10_000).threshold(200_000) == 170_000
 
 
+@pytest.mark.parametrize(
+    ("settings", "threshold", "rule"),
+    [
+        ({"threshold_percent": 60}, 120_000, "60 % of 200,000"),
+        ({"threshold_percent": 0.5}, 2_000, "1 % of 200,000"),
+        ({"threshold_percent": 100}, 198_000, "99 % of 200,000"),
+        ({"threshold_percent": 60, "threshold_tokens": 90_000}, 90_000, "90,000"),
+        ({"threshold_tokens": 300_000}, 199_999, "199,999"),
+    ],
+)
+def test_a_share_or_a_number_of_tokens_takes_the_place_of_the_reserve(settings, threshold, rule):
+    """18.2.3: resolveThresholdTokens, and a run with 60 %."""
+    policy = get_policy("oh-my-pi", reserve_tokens=50_000, **settings)
+    assert (policy.threshold(200_000), policy.rule(200_000)) == (threshold, rule)
+
+
 def test_it_compacts_within_a_turn_on_the_last_answers_total_alone():
     rounds = [
         event

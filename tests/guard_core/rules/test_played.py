@@ -8,6 +8,8 @@ import pytest
 from guard_core.estimation.agents_view import compared_counts
 from guard_core.findings import Facts
 from guard_core.policies import POLICIES, policy_kind
+from guard_core.recordings.formats.pi.oh_my_pi import NAME as OH_MY_PI
+from guard_core.recordings.formats.pi.openclaw import NAME as OPENCLAW
 from guard_core.replay import replay
 from guard_core.rules import AGENTS
 from guard_core.rules.base import Stretch
@@ -70,6 +72,24 @@ def test_the_own_agents_policy_has_the_threshold_of_the_own_rule(format_, versio
     profile = rule.profile if rule.profile in policy_kind(rule.policy).profile_names else ""
     assert rule.threshold == threshold
     assert threshold_of(facts, profile) == [threshold] * 2
+
+
+@pytest.mark.parametrize(
+    ("agent", "typed", "threshold"),
+    [
+        ("oh-my-pi", {"thresholdPercent": "62.5"}, 125_000),
+        ("oh-my-pi", {"thresholdTokens": "90000", "thresholdPercent": "62.5"}, 90_000),
+        ("oh-my-pi", {"reserveTokens": "40000"}, 160_000),
+        ("openclaw", {"reserveTokens": "40000"}, 160_000),
+    ],
+)
+def test_the_descendants_of_pi_have_their_own_settings_beside_what_stays(agent, typed, threshold):
+    name = {"oh-my-pi": OH_MY_PI, "openclaw": OPENCLAW}[agent]
+    facts = facts_of("pi", "", {**typed, "keepRecentTokens": "5000"}, agent=name)
+    rule = facts.explanation.rule
+    assert (rule.policy, rule.threshold) == (agent, threshold)
+    assert facts.made_with(policy_kind(agent))["keep_recent_tokens"] == 5_000
+    assert threshold_of(facts, "") == [threshold] * 2
 
 
 def test_a_setting_that_is_typed_for_a_replay_comes_before_that_of_the_rule():
