@@ -2,8 +2,10 @@
 of a turn.
 
 Measured by running 18.2.3. The count is the last answer's total, or its own estimate of the messages where that is
-more; a compaction holds it (`tokensBefore`). Of the checks that passed only the total is known. The file names neither
-version nor window.
+more. A compaction holds the total alone (`tokensBefore`; compaction.ts): right behind results of tools, which are only
+in the estimate, one that it does not explain may have been made by that (run with 40,000: at totals of 38,890 and
+39,297), or after a refused request, which leaves no trace. Of the checks that passed only the total is known, too. The
+file names neither version nor window.
 
 Where the model writes the summary (the methods `handoff`, `soft` and `remote`), it is asked for while the conversation
 goes on, and until it is there calls pass above the threshold, up to an eighth of it above (speculation-lead.ts of
@@ -17,6 +19,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from guard_core.costs import HAS_RESULT
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.oh_my_pi import percent_of, reserve_of
 from guard_core.policies.pi import RESERVE
@@ -92,16 +95,23 @@ def variants(stretch: Stretch, typed: Typed) -> Iterable[Hypothesis]:
             yield Hypothesis(*share_of(share, window), other + 1)
 
 
+BEING_MADE, ESTIMATED = 1, 2  # marks of checks
+
+
 def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints:
-    """1 for each check that may have passed above the threshold because a summary was being written."""
+    """Marks of checks that may have passed above the threshold because a summary was being written, and of compactions
+    right behind results, which its estimate may have caused."""
+    results = (ledger.events["flags"] & HAS_RESULT) > 0
+    estimated = ((checks.place >= 0) & np.append(False, results)[checks.stop]) * ESTIMATED
     if BESIDE not in session.settings or (ASYNC in typed and not switched(typed, ASYNC)):
-        return checks.step * 0
+        return np.asarray(estimated)
     counts = counts_at(session, ledger, checks, LAST_TOTAL)
     passed = checks.place < 0
     epoch = np.cumsum(~passed)
     largest = np.zeros(int(epoch[-1]) + 1 if len(epoch) else 1, dtype=np.int64)
     np.maximum.at(largest, epoch[passed], counts[passed])
-    return np.asarray(passed & (counts > least_thresholds(largest)[epoch]), dtype=np.int64)
+    waited = passed & (counts > least_thresholds(largest)[epoch])
+    return np.asarray(estimated + waited * BEING_MADE)
 
 
 def least_thresholds(passed: Ints) -> Ints:
@@ -121,7 +131,11 @@ AGENT = Agent(
     records_count=True,
     keeps=lambda _, __: KEEPS,
     held=held,
-    held_reason="a summary may have been in the making, and calls pass above the threshold until it is there",
+    held_reason={
+        BEING_MADE: "a summary may have been in the making, and calls pass above the threshold until it is there",
+        ESTIMATED: "its own estimate, which counts the results that had just come, is not in the file, "
+        "and neither is a refused request",
+    },
     names={
         RESERVED: "compaction.reserveTokens, in tokens",
         PERCENT: "compaction.thresholdPercent, from 1 to 99",

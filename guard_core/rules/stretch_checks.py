@@ -193,7 +193,7 @@ class StretchChecks:
             return SLIDES
         if (word := self.trigger(row)) in NO_COUNT:
             return NO_COUNT[word]
-        if (why := self._why_elsewhere(row)) and not self.fires(row):
+        if (why := self._why_elsewhere(row)) and (self.threshold is None or not self.fires(row)):
             return why
         if at_turn_end(self.rule) and not self.checks.between[row]:
             others = "" if self.agent is None else f": {self.agent.within_turns}"

@@ -65,12 +65,26 @@ def test_a_change_of_the_model_as_pi_writes_it_is_pis():
     assert agent_of(read(entry("e0", None, message=user("Hi")), change)).label == "pi"
 
 
-@pytest.mark.parametrize(("counted", "verdict"), [(43_616, "other threshold"), (43_617, "agrees")])
-def test_its_own_rule_explains_a_compaction_within_a_turn(counted, verdict):
+@pytest.mark.parametrize(("counted", "verdict"), [(43_616, "not modelled"), (43_617, "agrees")])
+def test_its_own_rule_explains_a_compaction_right_behind_results_or_leaves_it_to_an_estimate_of_them(counted, verdict):
     explained = explain(read(*conversation(counted, method="handoff")), typed={"window": "60000"})
     rule, (judged,) = explained.rules[0], explained.compactions
     assert (rule.threshold, rule.relation, rule.formula) == (43_616, ">", "60,000 − 16,384 (reserve)")
     assert (judged.decision_tokens, judged.verdict.value) == (counted, verdict)
+
+
+def test_a_compaction_right_behind_results_bounds_no_threshold_that_is_not_known():
+    """18.2.3, run with a threshold of 40,000: it compacted at totals of 38,890 and 39,297, by an estimate with them."""
+    assert explain(read(*conversation(39_297, method="soft"))).inference == ()
+
+
+def test_a_compaction_at_the_end_of_a_turn_was_made_by_the_count_that_it_names():
+    turn = [entry("e0", None, message=user("Hi")), entry("e1", "e0", message=answer("Hello", 43_000))]
+    fields = {"summary": "the summary", "firstKeptEntryId": "e1", "tokensBefore": 43_007, "method": "soft"}
+    compacted = read(*turn, entry("k1", "e1", "compaction", **fields), entry("e2", "k1", message=user("Go on")))
+    (judged,) = explain(compacted, typed={"window": "60000"}).compactions
+    assert (judged.decision_tokens, judged.verdict.value) == (43_007, "other threshold")
+    assert [item.at_most for item in explain(compacted).inference] == [43_007]
 
 
 @pytest.mark.parametrize(
