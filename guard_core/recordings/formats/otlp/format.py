@@ -50,6 +50,7 @@ from guard_core.recordings.formats.otlp.spans import (
     TraceSpan,
     is_flat_span,
     logged_events,
+    named,
     spans_of,
 )
 from guard_core.recordings.reading import chat, fields, looks
@@ -291,7 +292,7 @@ class _FileSpans:
 
     def _read(self, group: _CallGroup) -> Iterator[Session]:
         calls = [content.span for content in group.contents]
-        about = {"source_id": group.key, "title": calls[0].service or calls[0].name}
+        about = {"source_id": group.key, "title": named(calls[0].service) or calls[0].name}
         dropped = sum(span.dropped for content in group.contents for span in content.spans)
         notes = [f"The recorder dropped {dropped} attributes of the spans, the oldest first."] if dropped else []
         if group.traces > 1:
@@ -317,7 +318,7 @@ class _FileSpans:
                 return name
             seen.add(span.id)
             span = self._by_id.get((span.trace, span.parent))
-        return call.service
+        return named(call.service)
 
     def _requests(self, contents: list[_SpanContent]) -> list[Request]:
         requests: list[Request] = []

@@ -17,6 +17,9 @@ _SNAKE |= {"kvlist_value": "kvlistValue"}
 _EXCEPTION = ("exception.type", "exception.message")  # attributes of such an event
 _FAILURE = ("error.type", "error.message", "exception.message", "otel.status_description")
 RESOURCES = ("resourceSpans", "resource_spans", "batches")
+# What a program is called that was given no name, with or without the name of its process behind it
+# (opentelemetry.io/docs/specs/semconv/resource/#service).
+UNNAMED = "unknown_service"
 SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 LOGS = ("resourceLogs", "resource_logs")
 LOG_SCOPES = {"scopeLogs": "logRecords", "scope_logs": "log_records"}  # and the lists of their records
@@ -159,6 +162,11 @@ def _resource_spans(value: JSON, line: int | None) -> Iterator[TraceSpan]:
 def service_of(resource: JSON) -> str:
     """The name of the program that a resource is."""
     return str(attributes(fields.mapping(resource, "resource").get("attributes")).get("service.name", ""))
+
+
+def named(service: str) -> str:
+    """The name of a program, "" where nobody has given it one."""
+    return "" if service.startswith(UNNAMED) else service
 
 
 def _otlp(span: JSON, scope: str, service: str, line: int | None) -> TraceSpan:

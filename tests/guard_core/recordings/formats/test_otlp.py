@@ -42,8 +42,8 @@ def span(name: str, start: int, parent: str = "", trace: str = "t1", **rest: Any
     return {**own, "startTimeUnixNano": str(start * 10**9), "attributes": attributes, **rest}
 
 
-def export(*spans: dict[str, Any]) -> dict[str, Any]:
-    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "explorer"}}]}
+def export(*spans: dict[str, Any], service: str = "explorer") -> dict[str, Any]:
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "lib"}, "spans": list(spans)}]}]}
 
 
@@ -437,6 +437,12 @@ def test_a_trace_that_repeats_an_unanswered_request_goes_on():
     failed = chat(1, [FIRST], None, trace="t0")
     session = read_as(FORMAT, export(failed, chat(2, [FIRST], LOOK))).sessions[0]
     assert [call.response for call in session.calls] == [None, 1]
+
+
+@pytest.mark.parametrize(("service", "agent"), [("explorer", "explorer"), ("unknown_service:python", "")])
+def test_a_program_without_a_name_of_its_own_is_no_agent(service, agent):
+    (read,) = read_as(FORMAT, export(chat(1, [FIRST], LOOK), service=service)).sessions
+    assert (read.agent, read.title) == (agent, "List")
 
 
 def test_traces_without_content_of_one_service_are_one_session():
