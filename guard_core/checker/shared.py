@@ -75,7 +75,8 @@ def answer_rooms(story: Story, finding: Finding) -> list[int]:
     longest = max((call.output_tokens or 0 for call in session.calls), default=0)
     is_input = session.agent_format == "gemini-cli"
     is_input |= session.agent_format == "codex" and story.judgement.source is Provenance.RECORDER
-    joint = [not is_input and "gemini" not in (call.model or session.model).lower() for call in session.calls]
+    names = [(call.model or session.model).lower() for call in session.calls]
+    joint = [not is_input and "gemini" not in name and not name.startswith("openai-codex/") for name in names]
     claimed = finding.numbers.get("answer", longest if finding.kind == "needed" and any(joint) else 0)
     source = finding.numbers.get("answer_source", "longest")
     if source == "longest" and claimed != (longest if any(joint) else 0):

@@ -298,8 +298,9 @@ def test_a_needless_compaction_says_for_which_long_answer_there_is_room():
     )
 
 
-def test_a_window_of_requests_alone_has_its_room_for_answers_elsewhere():
-    built = answering(chat(*TWICE, window=5_800, compactions=CUTS), 1_500, model="gemini-2.5-pro")
+@pytest.mark.parametrize("name", ["gemini-2.5-pro", "openai-codex/gpt-5.5"])
+def test_a_window_of_requests_alone_has_its_room_for_answers_elsewhere(name):
+    built = answering(chat(*TWICE, window=5_800, compactions=CUTS), 1_500, model=name)
     by_kind, _ = checked(built)
     assert by_kind["needless"].numbers["calls_over"] == 0
     assert "answer" not in by_kind["needless"].numbers
