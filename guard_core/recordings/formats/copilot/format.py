@@ -8,13 +8,14 @@ calls, reasoning may be readable or opaque. `tool.execution_complete` gives the 
 (`result.content`, or the error's message), written when the tool ended: 1.0.102 sends results in the order of their
 calls, versions to 1.0.92 in the order of the file (run). A `session.error` may hold the words in which the provider
 refused a request. Prompt tokens per call are in `session.usage_record` (1.0.102 writes it) or
-in `assistant.usage` where a client did write it; both include cached tokens. Where neither is, a note states the totals
-in `session.shutdown`. Events of sub-agents (`agentId`, in older versions `parentToolCallId`) are sessions of their own,
-their calls side calls of the main one. `session.compaction_complete` is a declared compaction: what the user typed and
-the summary take the place of all that was there when it began. What Copilot compared is `currentTokens` of its start
-(the provider's last count and an estimate of what was added); `preCompactionTokens` of 1.0.102 is another, local
-estimate. `session.truncation` is a declared trim of the oldest
-messages. The window is the recorder's `tokenLimit`. Facts count events of the three kinds of messages, and the calls of
+in `assistant.usage` where a client did write it; both include cached tokens. Where neither is, notes state the totals
+in `session.shutdown`, which are the session's where they have as many calls. Events of sub-agents (`agentId`, in older
+versions `parentToolCallId`) are sessions of their own, their calls side calls of the main one.
+`session.compaction_complete` is a declared compaction: what the user typed and the summary take the place of all that
+was there when it began. What Copilot compared is `currentTokens` of its start (the provider's last count and an
+estimate of what was added); `preCompactionTokens` of 1.0.102 is another, local estimate. `session.truncation` is a
+declared trim of the oldest messages.
+The window is the recorder's `tokenLimit`. Facts count events of the three kinds of messages, and the calls of
 sub-agents, too.
 """
 
@@ -84,7 +85,7 @@ class CopilotReader:
         self._names: dict[str, str] = {}  # of sub-agents, by their id and by the call that started them
         self._started: dict[str, str] = {}  # by a sub-agent's id, the tool call that started it
         self._counted: set[str] = set()  # API calls whose usage was recorded
-        self._totals: list[str] = []
+        self._totals: list[tuple[str, int, int]] = []  # of a run: model, calls and their prompt tokens together
         self._ids: set[str] = set()  # of events, by which the next one names the one before it
         self._known: set[bytes] = set()  # events with an id, to leave out what repeats one exactly
         self._parents: list[tuple[str, int]] = []  # those names, with their lines
@@ -140,10 +141,23 @@ class CopilotReader:
             at = bisect_left(lines, call.line or 0)
             builder.side_calls.append(msgspec.structs.replace(call, at=at, response=None))
         if not any(call.prompt_tokens for call in builder.calls):
-            builder.notes.extend(self._totals)
+            self._state_totals()
         builder.notes += lost_words([line for parent, line in self._parents if parent not in self._ids])
         sessions = (self._main.session(), *(agent for agent in agents if agent.events))
         return Recording(FORMAT.name, sessions, self._facts.facts(), self._source.notes)
+
+    def _state_totals(self) -> None:
+        """The totals of each run as notes; those of a single model's calls are the session's where they are its calls,
+        one for one."""
+        main = self._main
+        main.builder.notes += [
+            f"{sent:,} prompt tokens in {counted(count, 'call')} of {model[:80]} together."
+            for model, count, sent in self._totals
+        ]
+        models, calls = {model for model, _, _ in self._totals}, sum(count for _, count, _ in self._totals)
+        if len(models) == 1 and calls == len(main.builder.calls) and not self._agents:
+            main.about.update(prompt_tokens_total=sum(sent for _, _, sent in self._totals), total_calls=calls)
+            main.about["model"] = main.about.get("model") or models.pop()[:80]
 
     def _context(self, data: JSON, line: Line) -> CopilotContext:
         """The main conversation, or that of the sub-agent an event belongs to."""
@@ -252,4 +266,4 @@ class CopilotReader:
             count = fields.tokens(fields.mapping(metrics, "requests"), "count")
             sent = fields.tokens(fields.mapping(metrics, "usage"), "inputTokens")
             if count and sent is not None:
-                self._totals.append(f"{sent:,} prompt tokens in {counted(count, 'call')} of {model[:80]} together.")
+                self._totals.append((model, count, sent))

@@ -443,6 +443,21 @@ def test_totals_of_every_run_are_told_where_no_call_has_its_tokens():
     assert read(usage, LOOK, *runs).sessions[0].notes == ()
 
 
+def test_totals_of_as_many_calls_as_the_log_has_are_those_of_the_session():
+    def ended(model: str, calls: int) -> dict[str, Any]:
+        return event(
+            "session.shutdown", modelMetrics={model: {"requests": {"count": calls}, "usage": {"inputTokens": 20_900}}}
+        )
+
+    session = read(LOOK, RESULT, ended("claude-sonnet-4.6", 1)).sessions[0]
+    assert (session.prompt_tokens_total, session.total_calls, session.mean_prompt_tokens) == (20_900, 1, 20_900)
+    unnamed = {**HEAD[0], "data": {key: value for key, value in HEAD[0]["data"].items() if key != "selectedModel"}}
+    log = lines(unnamed, *HEAD[1:], LOOK, RESULT, ended("claude-sonnet-4.6", 1))
+    assert read_as(FORMAT, log).sessions[0].model == "claude-sonnet-4.6"
+    for others in ((ended("m-1", 2),), (ended("m-1", 1), ended("m-2", 1)), ()):
+        assert read(LOOK, RESULT, *others).sessions[0].prompt_tokens_total is None
+
+
 def test_unknown_kinds_are_counted():
     assert read(event("hook.start"), event("mood", level=3)).notes.skipped == {"hook.start": 1, "mood": 1}
 
