@@ -102,8 +102,12 @@ class Timeline:
 
     @property
     def threshold_name(self) -> str:
-        is_own = self.own is not None and self.own.agent and not self.shows_policy
-        return self.own.threshold_name if self.own is not None and is_own else f"{self.policy} threshold"
+        name = f"{self.policy} threshold"
+        if self.own is None or not self.own.agent:
+            return name
+        if not self.shows_policy:
+            return self.own.threshold_name
+        return "threshold of the replay" if name == self.own.threshold_name else name  # each line has a name of its own
 
     @property
     def is_replayed_in_another_window(self) -> bool:

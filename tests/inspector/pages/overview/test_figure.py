@@ -314,6 +314,11 @@ def test_a_chosen_policys_threshold_stands_beside_the_own_one():
     assert {"ContextGuard threshold", "Claude Code threshold", "heuristic estimate"} <= set(shown)
 
 
+def test_the_threshold_of_the_same_agent_under_other_settings_has_a_name_of_its_own():
+    shown = names(context_timeline(replace(made(), own=own(), policy="Claude Code")))
+    assert shown.count("Claude Code threshold") == shown.count("threshold of the replay") == 1
+
+
 def test_of_an_unknown_rule_the_bounds_are_drawn():
     bounds = (("threshold above (inferred)", 150_000), ("threshold at most (inferred)", 154_000))
     figure = context_timeline(replace(made(), own=own("", bounds), policy="", shows_policy=False))
