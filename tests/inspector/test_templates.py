@@ -1,5 +1,5 @@
-"""Templates keep to the length of a line, so that a change of one attribute is a change of one line; and they have what a
-screen reader says: names of tables, and errors tied to their fields."""
+"""Templates keep to the length of a line, so that a change of one attribute is a change of one line; and they have what
+a screen reader says: names of tables, and errors tied to their fields."""
 
 import re
 from pathlib import Path
