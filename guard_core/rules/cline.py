@@ -26,9 +26,9 @@ from guard_core.policies.cline_sdk import CHARS_PER_TOKEN, MOST_SCALE, OF_WINDOW
 from guard_core.rules import roo
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, PROMPT, TOTAL, UNKNOWN, Checks, counts_at
-from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleNumber, Typed, whole, window_setting
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, Typed, chosen, whole, window_setting
 from guard_core.rules.thresholds import windows_of
-from guard_core.sessions import Provenance, Session
+from guard_core.sessions import Session
 from guard_core.views import Span
 
 
@@ -52,6 +52,7 @@ def variants(stretch: Stretch, _: Typed) -> Iterable[Hypothesis]:
         yield Hypothesis(*limit_of(window), other)
 
 
+LIMIT = "max_input_tokens"
 INPUT_LIMIT = 128_000  # compaction-shared.d.ts: DEFAULT_MAX_INPUT_TOKENS
 
 
@@ -67,12 +68,14 @@ def sdk_threshold(window: int | None, limit: int | None = None) -> tuple[str, in
 
 def sdk_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """90 % of the SDK's input limit, which is 90 % of the window unless it was typed."""
-    window, limit = stretch.window, whole(typed, "max_input_tokens")
+    window, limit = stretch.window, whole(typed, LIMIT)
     formula, threshold = sdk_threshold(window.value if window else None, limit)
-    own = RuleNumber("max_input_tokens", limit, "tokens", Provenance.USER, "typed in")
+    own = ()
+    if limit is not None or window is None:
+        own = (chosen(LIMIT, limit, INPUT_LIMIT, "tokens", "default, where neither a limit nor a window is known"),)
     return OwnRule(
         policy="cline-sdk",
-        settings=(window_setting(window), *((own,) if limit else ())),
+        settings=(window_setting(window), *own),
         counter=PROMPT,
         threshold=threshold,
         formula=formula,
@@ -147,8 +150,8 @@ SDK_AGENT = Agent(
     plays={"cline-sdk": {}},
     variants=sdk_variants,
     counter=lambda _: LAST_PROMPT,
-    names={"max_input_tokens": "the model's limit of input tokens", AUTO: SWITCH_WORDS},
-    aliases={"contextWindow": WINDOW, "maxInputTokens": "max_input_tokens", "compaction.enabled": AUTO},
+    names={LIMIT: "the model's limit of input tokens", AUTO: SWITCH_WORDS},
+    aliases={"contextWindow": WINDOW, "maxInputTokens": LIMIT, "compaction.enabled": AUTO},
     uncounted=(
         "its estimate of the request, which counts where it is larger than the last prompt and before the first answer"
         " of a run, is not in the file"

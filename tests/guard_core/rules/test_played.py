@@ -74,6 +74,17 @@ def test_the_own_agents_policy_has_the_threshold_of_the_own_rule(format_, versio
     assert threshold_of(facts, profile) == [threshold] * 2
 
 
+@pytest.mark.parametrize(("typed", "threshold"), [({}, 115_200), ({"maxInputTokens": "50000"}, 45_000)])
+def test_the_sdk_of_cline_plays_the_limit_that_it_takes_where_no_window_is_known(typed, threshold):
+    """3.0.65, run with a model that it does not know: it compacted at 119,867 tokens, and not at 113,611."""
+    built = chat(30_000, 70_000, source=Provenance.ASSUMED, format="cline", model="m")
+    of_sdk = msgspec.structs.replace(built, settings=(AgentSetting("is_of_sdk", 1),))
+    facts = dataclasses.replace(Facts.of(of_sdk), settings=typed)
+    assert facts.window.source is Provenance.ASSUMED
+    assert facts.explanation.rule.threshold == threshold
+    assert threshold_of(facts, "") == [threshold] * 2
+
+
 @pytest.mark.parametrize(
     ("agent", "typed", "threshold"),
     [
