@@ -73,6 +73,13 @@ def read_session(
     return reader.session(fields.mapping(export, "info"), notes)
 
 
+class _Place(NamedTuple):
+    """How many events, and messages that compactions put in, are before a message."""
+
+    events: int
+    notices: int
+
+
 class _Marker(NamedTuple):
     """A compaction that was asked for."""
 
@@ -80,13 +87,8 @@ class _Marker(NamedTuple):
     overflow: bool
     tail: str
     preflight: bool  # did Kilo ask for it before it sent the prompt?
-
-
-class _Place(NamedTuple):
-    """How many events, and messages that compactions put in, are before a message."""
-
-    events: int
-    notices: int
+    place: _Place
+    prompt: _Place  # the user's last one
 
 
 class _WaitingTail(NamedTuple):
@@ -135,6 +137,7 @@ class OpenCodeReader:
         if self.seen.is_repeat(message_id, parts):
             self.notes.folded += 1
             return
+        parts = [part for part in parts if not _is_passing(part)]
         self.starts[message_id] = self._here
         self.compressions.message(len(self.log.events), role, parts)
         self.facts.message()
@@ -161,7 +164,8 @@ class OpenCodeReader:
             self.facts.compaction()
             tail = fields.text(asked, "tail_start_id")
             preflight = self.agent == KILO and unanswered
-            self.marker = _Marker(asked.get("auto") is True, asked.get("overflow") is True, tail, preflight)
+            auto, overflow = asked.get("auto") is True, asked.get("overflow") is True
+            self.marker = _Marker(auto, overflow, tail, preflight, self._here, self.prompt)
         shown = [part for part in parts if part.get("ignored") is not True]
         content = tuple(self._content(shown))
         spoken = [part for part in shown if fields.text(part, "type") in {"text", "file", "subtask"}]
@@ -286,8 +290,8 @@ class OpenCodeReader:
 
     def _summary(self, info: JSON, parts: list[JSON]) -> None:
         """The summariser's answer: it stays out of the log. With an error or without any part of text the compaction
-        failed, and its question is sent with the messages that follow (1.18.33, run); a part whose text is empty was
-        emptied."""
+        failed, and its question is sent with the messages that follow (1.18.33, run); without either the agent was
+        ended meanwhile, and asks again once it is started (Kilo 7.7.9, run). A part whose text is empty was emptied."""
         marker, self.marker = self.marker, None
         if marker is None:
             self.facts.compaction()
@@ -299,16 +303,19 @@ class OpenCodeReader:
         if not summary and (not texts or info.get("error")):
             self.notes.skip("compaction without a summary")
             self.log.side_calls += [replace(call, at=at) for call in calls]
-            if marker is not None:
+            if not info.get("error") and not steps:
+                self.marker = marker
+            elif marker is not None:
                 self.log.event(Role.USER, (TextPart(QUESTION),), timestamp=_created(info), meta=True)
             return
         self.compressions.forget()
         question = () if marker is None else (Event(Role.USER, (TextPart(QUESTION),), meta=True),)
         messages = (*question, Event(Role.MODEL, (TextPart(summary),), fields.text(info, "id")))
-        start = self.starts.get(marker.tail, self._here) if marker and marker.tail else self._here
+        asked = marker.place if marker else self._here
+        start = self.starts.get(marker.tail, asked) if marker and marker.tail else asked
         # Kilo Code leaves out what its own compactions keep of earlier turns, until the next prompt.
         is_scoped = self.agent == KILO and marker is not None and marker.auto
-        first = max(start, self.prompt) if is_scoped else start
+        first = max(start, marker.prompt) if marker is not None and is_scoped else start
         self.waiting = _WaitingTail(start, first, len(messages)) if start < first else None
         tail, again = self._between(first, self._here, len(messages))
         self.notices += [(at, message) for message in messages]
@@ -528,6 +535,11 @@ def _without_content(event: Event, call_id: str) -> Event:
 def _parent(info: JSON) -> str:
     """The session that started this one."""
     return fields.text(info, "parentID") or fields.text(info, "parent_id")
+
+
+def _is_passing(part: JSON) -> bool:
+    """Does a part only say what Kilo Code is doing: it goes when that is done, and is never sent (7.7.9, run)."""
+    return fields.mapping(part, "metadata").get("kilocode.lifecycle") == "transient"
 
 
 def _created(info: JSON) -> float | None:

@@ -542,6 +542,28 @@ def test_a_prompt_that_kilo_sends_again_after_a_compaction_has_not_left_the_cont
     assert texts(session)[-2:] == ["Sort them", "Sorted"]
 
 
+STATUS = {**text("Initializing snapshot…", synthetic=True), "metadata": {"kilocode.lifecycle": "transient"}}
+
+
+@pytest.mark.parametrize("begun", [(), (STATUS,)])
+def test_a_summary_that_kilo_writes_once_it_is_started_again_leaves_the_prompt_in_between(tmp_path, begun):
+    """As 7.7.9 did on the wire: it was ended while it waited for the summary, and resumed with a prompt."""
+    ended = assistant("k4", 21, *begun, summary=True)
+    again = (user("k5", 30, text("Go on")), assistant("k6", 31, text("One file was found"), finish(150), summary=True))
+    session = kilo_session(
+        tmp_path, *TALK, *KILO_TURN[:3], ended, *again, assistant("k7", 32, text("Done"), finish(80))
+    )
+    (compaction,) = session.compactions
+    assert (compaction.at, compaction.trigger, kept(compaction.base)) == (8, "auto", [5, 6, 7])
+    assert [event.parts[0].text for event in compaction.messages] == [QUESTION, "One file was found"]
+    assert texts(session)[-3:] == ["I sort", "Go on", "Done"]
+
+
+def test_what_kilo_says_that_it_does_is_no_part_of_its_answer(tmp_path):
+    session = kilo_session(tmp_path, *TALK, user("k1", 12, text("Go")), assistant("k2", 13, STATUS))
+    assert texts(session)[-1] == "Go"
+
+
 def test_what_kilo_compacts_before_it_sends_a_prompt_has_a_trigger_of_its_own(tmp_path):
     unsent = assistant("k2", 13, tokens={"input": 0, "output": 0, "cache": {"read": 0, "write": 0}})
     session = kilo_session(tmp_path, *TALK, KILO_TURN[0], unsent, *KILO_TURN[2:])
