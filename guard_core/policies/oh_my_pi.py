@@ -9,7 +9,8 @@ the last answer's total; a summary that is made ahead; the methods of providers.
 from __future__ import annotations
 
 from guard_core.policies.base import Point
-from guard_core.policies.pi import CURRENT, NONE, RESERVE, Pi, PiSettings
+from guard_core.policies.pi import CURRENT, ESTIMATE, NONE, RESERVE, Pi, PiSettings
+from guard_core.policies.pieces.plans import CompactableHistory
 from guard_core.policies.pieces.shared_settings import keep_recent, reserve_tokens
 from guard_core.policies.settings import COUNT, NUMBER, KnownProblem, PolicyKind, Setting
 
@@ -50,12 +51,25 @@ class OhMyPi(Pi):
     def looks(self) -> tuple[Point, ...]:
         return (Point.END_OF_TURN, Point.AFTER_RESULTS)
 
+    @property
+    def keeps_last_call(self) -> bool:
+        return True  # 18.2.3, run
+
     def threshold(self, window: int) -> int:
         if self.settings.threshold_tokens:
             return min(self.settings.threshold_tokens, window - 1)
         if self.settings.threshold_percent:
             return percent_of(window, self.settings.threshold_percent)[1]
         return window - reserve_of(window, self.settings.reserve_tokens)
+
+    def kept(self, history: CompactableHistory, first: int) -> int:
+        """In the provider's tokens: fewer of its own where the last prompt had more than it estimates of the messages
+        (18.2.3: prepareCompaction)."""
+        budget, state = self.settings.keep_recent_tokens, history.state
+        estimated = int(ESTIMATE.tokens(history.messages)[first:].sum())
+        if state.as_of < 0 or not 0 < estimated < state.tokens:
+            return budget
+        return max(1, budget * estimated // state.tokens)
 
     def rule(self, window: int) -> str:
         if self.settings.threshold_tokens:

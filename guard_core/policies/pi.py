@@ -77,6 +77,11 @@ class Pi(CountedPolicy):
         return self.settings.profile == WITHIN_TURNS
 
     @property
+    def keeps_last_call(self) -> bool:
+        """Does the last call stay where its results alone reach the budget."""
+        return self.is_within_turns
+
+    @property
     def relation(self) -> str:
         return ">"
 
@@ -115,6 +120,10 @@ class Pi(CountedPolicy):
     def plan(self, history: CompactableHistory) -> Plan | int:
         return self._kept_from_user(history) if self.is_seed else self._split(history)
 
+    def kept(self, history: CompactableHistory, first: int) -> int:
+        """The budget of the newest messages in tokens; `first`: the first message that is no summary."""
+        return self.settings.keep_recent_tokens
+
     def _split(self, history: CompactableHistory) -> Plan | int:
         """The newest messages from the first place at or behind the one at which their sum reaches the budget. Where
         that lies within a turn, the turn's beginning is summarised apart."""
@@ -122,9 +131,9 @@ class Pi(CountedPolicy):
         first = int(messages.is_written.sum())  # an earlier summary is not sent as a message, but as what is continued
         legal = ~messages.has_results
         begin = next_legal(legal, first)
-        reached = crossing(ESTIMATE.tokens(messages), self.settings.keep_recent_tokens - 1, start=first)
+        reached = crossing(ESTIMATE.tokens(messages), self.kept(history, first) - 1, start=first)
         cut = next_legal(legal, max(reached, first))
-        if self.is_within_turns and reached >= first and cut == len(messages):
+        if self.keeps_last_call and reached >= first and cut == len(messages):
             cut = last_legal(legal, len(messages) - 1)  # the call whose results alone reach the budget
         if reached < first or cut == len(messages):
             cut = begin  # everything is kept

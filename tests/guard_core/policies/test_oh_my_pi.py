@@ -4,7 +4,7 @@ import pytest
 
 from guard_core.policies import get_policy
 from guard_core.sessions import ModelCall
-from tests.builders import session, tool_call, tool_result, user
+from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
 
 
@@ -49,3 +49,20 @@ def test_it_compacts_within_a_turn_on_the_last_answers_total_alone():
     assert [record.step for record in trace.compactions][:1] == [5]
     assert get_policy("pi").threshold(60_000) == 43_616
     assert not run(get_policy("pi"), session(user("go"), *rounds, calls=counted), window=60_000).compactions
+
+
+@pytest.mark.parametrize(("per_round", "kept_from"), [(7_550, 7), (22_500, 9), (11_000, 9)])
+def test_what_stays_is_counted_in_the_providers_tokens_and_is_at_least_the_last_call(per_round, kept_from):
+    """18.2.3, run with prompts 3.5 times as large as what it estimates: the last call and its result alone stayed."""
+    rounds = [
+        event
+        for number in range(5)
+        for event in (tool_call("bash", f"c{number}", n=number), tool_result("x" * 30_000, id=f"c{number}"))
+    ]
+    counted = tuple(ModelCall(2 * i + 1, 2 * i + 1, per_round * (i + 1), output_tokens=0) for i in range(5))
+    policy = get_policy("oh-my-pi", threshold_tokens=per_round * 5 - 1)
+    (record,) = run(
+        policy, session(user("go"), *rounds, model("done"), calls=(*counted, ModelCall(11, 11, 9))), window=200_000
+    ).compactions
+    assert record.step == 5
+    assert record.kept_from == kept_from
