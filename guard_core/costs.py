@@ -383,3 +383,12 @@ def _lengths(text: str, data: bytes) -> Sequence[int]:
 _BEYOND_ASCII = bytes(range(0x80, 0x100))
 _FOUR_BYTES = bytes(range(0xF0, 0xF5))  # the first of four: beyond the basic plane
 _WIDE_LEADS = bytes((0xE1, *range(0xE3, 0xF1)))  # the first bytes of everything in _WIDE
+
+
+def inside_pairs(parts: Mapping[str, Ints], events: int) -> NDArray[np.bool_]:
+    """For every event: is there a tool call before it whose result is in it or after it."""
+    results = np.flatnonzero(parts["answers"] >= 0)
+    depth = np.zeros(events + 1, dtype=np.int64)
+    np.add.at(depth, parts["event"][parts["answers"][results]] + 1, 1)
+    np.add.at(depth, parts["event"][results] + 1, -1)
+    return np.asarray(np.cumsum(depth[:-1]) > 0)

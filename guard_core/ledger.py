@@ -26,6 +26,7 @@ from guard_core.costs import (
     CounterState,
     EventCounter,
     event_columns,
+    inside_pairs,
 )
 from guard_core.estimation.model_families import encoding_of
 from guard_core.events import part_text
@@ -44,7 +45,7 @@ MOST_ALONE = 1_024  # ours: ledgers of single events that are remembered, some k
 FEW_EVENTS = 8  # ours: the columns of a form over a log of 10,000 parts cost about as much as so many single events
 EACH = "each in its own"  # what a ledger of events that each have a form of their own calls these
 MOST_REWRITES = 65_536  # ours: single events in forms whose numbers are remembered, about 400 bytes each
-LEDGER_VERSION = 14  # of the stored bytes; raise it when a column is added or changes its meaning
+LEDGER_VERSION = 15  # of the stored bytes; raise it when a column is added or changes its meaning
 
 
 class Fixed(msgspec.Struct, frozen=True):
@@ -556,7 +557,7 @@ class Ledger:
         counter: CounterState | None = None,
     ) -> Ledger:
         """The ledger of columns that were counted: EVENT_COLUMNS without IN_PAIR, PART_COLUMNS, CALL_COLUMNS."""
-        inside = np.where(_inside_pairs(parts, len(events["flags"])), IN_PAIR, 0)
+        inside = np.where(inside_pairs(parts, len(events["flags"])), IN_PAIR, 0)
         events = replaced(events, flags=events["flags"] | inside)
         steps = step_columns(calls, events, bases)
         return cls(events, steps, parts, bases, **msgspec.structs.asdict(fixed), models=models, counter=counter)
@@ -587,15 +588,6 @@ def prefix_sums(column: Ints) -> Ints:
     sums = np.zeros(len(column) + 1, dtype=np.int64)
     np.cumsum(column, out=sums[1:])
     return sums
-
-
-def _inside_pairs(parts: dict[str, Ints], events: int) -> NDArray[np.bool_]:
-    """For every event: is there a tool call before it whose result is in it or after it."""
-    results = np.flatnonzero(parts["answers"] >= 0)
-    depth = np.zeros(events + 1, dtype=np.int64)
-    np.add.at(depth, parts["event"][parts["answers"][results]] + 1, 1)
-    np.add.at(depth, parts["event"][results] + 1, -1)
-    return np.asarray(np.cumsum(depth[:-1]) > 0)
 
 
 def synthetic_columns(size: int) -> dict[str, int]:

@@ -41,7 +41,7 @@ from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.packing import decode_version, encode
 from guard_core.views import Inserted, Segment, Span, Synthetic, View, has_beginning
 
-ATTRIBUTION_VERSION = 10
+ATTRIBUTION_VERSION = 11
 INSERTED_ERROR = 4  # the estimate of a message that a compaction inserted is off by one part in so many at most
 _COLUMNS = ("tokens", "source", "residual", "baseline", "dropped")
 _SCALARS = ("inserted", "overhead", "overhead_source", "prologue", "ratios", "lexical_ratios", "tools", "weights")

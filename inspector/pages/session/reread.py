@@ -57,6 +57,12 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "provider-log": "counts in the metadata of an answer",
         **dict.fromkeys(("openai-chat", "anthropic-messages"), "results and counts kept beside the messages"),
     },
+    24: {
+        "opencode": "what models thought, as part of their output, and windows of a subscription to ChatGPT",
+        "pi": "windows of a subscription to ChatGPT",
+        "copilot-cli": "counts of a session whose totals are of its calls",
+        "codex": "searches of the web with two ids",
+    },
 }
 
 

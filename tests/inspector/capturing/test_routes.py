@@ -228,9 +228,7 @@ async def test_a_command_is_captured_behind_the_proxy_of_a_network(tmp_path: Pat
 
 @pytest.mark.parametrize("given", ["http://u:sec\u2100ret@p:1", "http://u:secret@[p:1", "http://u:secret@p:port"])
 def test_a_proxy_that_cannot_be_understood_is_refused_without_its_password(given: str) -> None:
-    with pytest.raises(
-        ValueError, match=r"is not an HTTP proxy; HTTPS_PROXY may be http://host:port"
-    ) as refused:
+    with pytest.raises(ValueError, match=r"is not an HTTP proxy; HTTPS_PROXY may be http://host:port") as refused:
         HttpProxy.between(Upstream.parse("https://a.example"), {"HTTPS_PROXY": given})
     assert "sec" not in str(refused.value)
 
