@@ -49,7 +49,7 @@ def test_filters_and_heads_of_a_table_keep_it(page, sessions):
 
 def test_a_table_of_the_chart_keeps_it_on_the_link_to_its_later_steps(page, sessions):
     page.goto(sessions("long-coding") + "?table=1")
-    enter(page, page.get_by_role("link", name="Later steps"), "#table :text('Earlier steps')")
+    enter(page, page.get_by_role("link", name="Later steps", exact=True), "#table :text('Earlier steps')")
     wait(page, "document.activeElement.closest('#table') !== null")
     enter(page, page.get_by_role("link", name="Close the table"), "#table:empty")
     focused(page, "View as table")
