@@ -94,8 +94,8 @@ USUAL_START = Start(START)
 EVEN_START = Start(np.concatenate([np.ones(TEXT_KINDS), START[TEXT_KINDS:]]), weight=0.01)
 # Where text is counted by the tokenizer of the session's model: a token costs one, and a message 6 more. Source: of 6
 # and 9, tried on 73 public recordings of Codex CLI, OpenCode and pi with models of OpenAI, 6 has the lower median error
-# one call ahead (0.13 instead of 0.15 %, in sample): a result has 9 tokens besides its text, an answer 2 besides its output.
-# The weight is ours, so that content that no file holds does not change what a token costs.
+# one call ahead (0.13 instead of 0.15 %, in sample): a result has 9 tokens besides its text, an answer 2 besides its
+# output. The weight is ours, so that content that no file holds does not change what a token costs.
 EXACT_MESSAGE, EXACT_WEIGHT = 6.0, 20.0
 
 
