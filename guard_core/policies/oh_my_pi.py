@@ -69,7 +69,7 @@ class OhMyPi(Pi):
         estimated = int(ESTIMATE.tokens(history.messages)[first:].sum())
         if state.as_of < 0 or not 0 < estimated < state.tokens:
             return budget
-        return max(1, budget * estimated // state.tokens)
+        return max(1, int(budget * estimated // state.tokens))
 
     def rule(self, window: int) -> str:
         if self.settings.threshold_tokens:

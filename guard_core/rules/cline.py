@@ -26,7 +26,7 @@ from guard_core.policies.cline_sdk import CHARS_PER_TOKEN, MOST_SCALE, OF_WINDOW
 from guard_core.rules import roo
 from guard_core.rules.base import Agent, Hypothesis, OwnRule, Stretch
 from guard_core.rules.counters import LAST_PROMPT, LAST_TOTAL, PROMPT, TOTAL, UNKNOWN, Checks, counts_at
-from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, Typed, chosen, whole, window_setting
+from guard_core.rules.settings import AUTO, SWITCH_WORDS, WINDOW, RuleNumber, Typed, chosen, whole, window_setting
 from guard_core.rules.thresholds import windows_of
 from guard_core.sessions import Session
 from guard_core.views import Span
@@ -70,7 +70,7 @@ def sdk_rule(stretch: Stretch, typed: Typed) -> OwnRule:
     """90 % of the SDK's input limit, which is 90 % of the window unless it was typed."""
     window, limit = stretch.window, whole(typed, LIMIT)
     formula, threshold = sdk_threshold(window.value if window else None, limit)
-    own = ()
+    own: tuple[RuleNumber, ...] = ()
     if limit is not None or window is None:
         own = (chosen(LIMIT, limit, INPUT_LIMIT, "tokens", "default, where neither a limit nor a window is known"),)
     return OwnRule(
