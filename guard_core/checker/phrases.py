@@ -82,7 +82,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         _OF_WINDOW,
         _MORE,
     ),
-    "refused": (*_REFUSED, "stated {stated} tokens", "a limit of {limit}", _OF_WINDOW),
+    "refused": (*_REFUSED, "stated {stated} tokens", "a limit of {limit}", _OF_WINDOW, "by hand of {window}"),
     "refused_again": (
         *_REQUESTS,
         "{requests} requests between step {first:place} and step {last:place} are",

@@ -32,6 +32,7 @@ from guard_core.sessions import (
     ModelCall,
     Provenance,
     RecordedCompaction,
+    Refusal,
     Session,
     Sourced,
 )
@@ -294,6 +295,11 @@ def recordings() -> Iterator[tuple[str, Session]]:
     yield "one call in a row", calling_again()
     yield "calls in turn", calling_in_turn()
     yield "refused", exchange(8, tokens=growing(85_000), refused=(5, 9, 9))
+    by_hand, stated = Sourced(200_000, Provenance.USER), (Refusal(5, 110_000, 100_000),)
+    yield (
+        "refused below a window set by hand",
+        exchange(8, tokens=growing(50_000), window=by_hand, refused=(5,), refusals=stated),
+    )
     recovered = (compaction(4),)
     behind = (compaction(4, refused_behind=1),)
     yield "refused behind a compaction", exchange(8, tokens=_falling_at(4), compactions=behind, refused=(5,))
