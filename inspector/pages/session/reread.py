@@ -58,8 +58,9 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         **dict.fromkeys(("openai-chat", "anthropic-messages"), "results and counts kept beside the messages"),
     },
     24: {
-        "opencode": "what models thought, as part of their output, and windows of a subscription to ChatGPT",
-        "pi": "windows of a subscription to ChatGPT",
+        "opencode": "what models thought, as part of their output, windows of a subscription to ChatGPT, or prompts "
+        "before a summary that was broken off",
+        "pi": "windows of a subscription to ChatGPT, or summaries of oh-my-pi as they were sent",
         "copilot-cli": "counts of a session whose totals are of its calls",
         "codex": "searches of the web with two ids",
     },
