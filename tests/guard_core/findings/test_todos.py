@@ -240,6 +240,7 @@ def instructions(work):
         count += event == "opcode"
         return trace
 
+    sys._getframe().f_trace_opcodes = True  # before the tracing begins: else Python 3.12.1 reports none the first time
     sys.settrace(trace)
     try:
         work()
