@@ -87,7 +87,10 @@ class _Tail:
         for name in ("at", "response", "user_event"):
             steps[name] = np.where(steps[name] >= self.event, steps[name] - self.event, -1)
         events = {name: column[self.event :] for name, column in ledger.events.items()}
-        log = Ledger(events, steps, agent=ledger.agent, models=ledger.models)
+        first = int(ledger.part_starts[self.event])
+        parts = {name: column[first:] for name, column in ledger.parts.items()}
+        parts |= {"event": parts["event"] - self.event, "answers": np.maximum(parts["answers"] - first, -1)}
+        log = Ledger(events, steps, parts, agent=ledger.agent, models=ledger.models, encoding=ledger.encoding)
         amounts, ratios = content(log), self.ratios
         if known.weights in ENCODINGS:
             counted = [ledger.prefix(name).item(known.fitted_events) for name in ("lexical_tokens", "tokenizer_tokens")]

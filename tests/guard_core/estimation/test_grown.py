@@ -6,6 +6,7 @@ import pytest
 
 from guard_core.estimation.attribution import Attribution, attribute
 from guard_core.estimation.grown import extended, is_due, is_learnt
+from guard_core.events import part_text
 from guard_core.ledger import Ledger
 from guard_core.sessions import ModelCall, Session
 from guard_core.tokens import tokenizer
@@ -41,6 +42,24 @@ def test_new_events_are_shared_out_by_the_tokenizer_that_the_others_were():
     longer = extended(attribute(Ledger.of(before)), Ledger.of(whole))
     assert longer.fitted_events == 116
     assert longer.tokens[116:] == pytest.approx(attribute(Ledger.of(whole)).tokens[116:], abs=2)
+
+
+def test_reasoning_that_was_not_sealed_is_expected_in_no_request_after_new_answers_either():
+    question, words = user("word " * 200), "answer " * 48
+    added = sum(tokenizer.count([part_text(question.parts[0]), words])) + 20
+
+    def thinking(turns: int) -> Session:
+        calls = [
+            ModelCall(at, at, 9_000 + added * at // 2, output_tokens=660, model="gpt-5.4")
+            for at in range(1, 2 * turns, 2)
+        ]
+        events = (question, model(words, reasoning="Thinking it over")) * turns
+        return Session(events=events, calls=tuple(calls), format="opencode")
+
+    whole = Ledger.of(thinking(42))
+    longer = extended(attribute(Ledger.of(thinking(40))), whole)
+    assert longer.fitted_events == 80
+    assert longer.tokens == pytest.approx(attribute(whole).tokens, abs=2)
 
 
 def test_nothing_is_learnt_from_one_prompt():
