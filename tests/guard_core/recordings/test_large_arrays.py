@@ -1,6 +1,7 @@
 """An array that is read element by element is the same recording as one that is parsed as a whole, in every format."""
 
 import json
+from cProfile import Profile
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from guard_core import recordings
 from guard_core.errors import RecordingError
 from guard_core.recordings.reading import json_array
+from tests.profiling import calls_of
 from tests.recordings.seeds import SEEDS
 
 
@@ -50,11 +52,8 @@ def test_most_formats_have_arrays() -> None:
 
 
 @pytest.mark.parametrize("name", ["chatgpt", "claude-ai", "langchain", "managed-agents", "openai-chat", "otlp"])
-def test_a_large_array_is_passed_over_once_to_check_and_once_to_read_it(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_array_is_passed_over_once_to_check_and_once_to_read_it(name: str) -> None:
     """No format takes a pass of its own to say that an array is not its."""
-    passes, parts = [], json_array.elements
-    monkeypatch.setattr(json_array, "elements", lambda stream: passes.append(stream) or parts(stream))  # type: ignore[func-returns-value]
-    assert isinstance(outcome(CASES[f"{name} 0"], 0, strict=False), recordings.Recording)
-    assert len(passes) == 2
+    content, profile = CASES[f"{name} 0"], Profile()
+    assert isinstance(profile.runcall(outcome, content, 0, strict=False), recordings.Recording)
+    assert calls_of(profile, json_array.elements) == 2 * (len(json.loads(content)) + 1)  # for each element, and the end

@@ -10,6 +10,7 @@ from guard_core.sessions import ModelCall
 from inspector.pages.facts import listed
 from inspector.storage.search import index_some
 from tests.builders import model, session, tool_call, tool_result, user
+from tests.guard_core.checker.cases import exchange
 from tests.guard_core.findings.cases import compaction
 
 RULE = "Never rename the column tenant in the billing tables"
@@ -66,9 +67,9 @@ def test_a_typed_text_has_a_lane_and_a_table_of_its_changes(client, store):
     assert "It was read again 1 time, " in text
 
 
-def test_the_lane_of_a_typed_text_does_not_wait_for_a_list_that_takes_long(client, lost, monkeypatch):
-    monkeypatch.setattr(listed, "QUICK_STEPS", 0)
-    address = reverse("session_facts", args=[lost.pk]) + "?q=tenant"
+def test_the_lane_of_a_typed_text_does_not_wait_for_a_list_that_takes_long(client, store):
+    row = store(exchange(listed.QUICK_STEPS + 1, tokens=lambda step: 10_000 + step, size=40, words=RULE))
+    address = reverse("session_facts", args=[row.pk]) + "?q=tenant"
     content = client.get(address).content.decode()
     assert "“tenant”" in content
     assert "lane-key" not in content
