@@ -28,6 +28,7 @@ from typing import Any
 
 import msgspec
 
+from guard_core.bounds import MAX_TOKENS
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.copilot import look as copilot_look
@@ -155,8 +156,10 @@ class CopilotReader:
             for model, count, sent in self._totals
         ]
         models, calls = {model for model, _, _ in self._totals}, sum(count for _, count, _ in self._totals)
-        if len(models) == 1 and calls == len(main.builder.calls) and not self._agents:
-            main.about.update(prompt_tokens_total=sum(sent for _, _, sent in self._totals), total_calls=calls)
+        total = sum(sent for _, _, sent in self._totals)
+        is_whole = calls == len(main.builder.calls) and not self._agents and total <= MAX_TOKENS
+        if len(models) == 1 and is_whole:
+            main.about.update(prompt_tokens_total=total, total_calls=calls)
             main.about["model"] = main.about.get("model") or models.pop()[:80]
 
     def _context(self, data: JSON, line: Line) -> CopilotContext:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from guard_core import recordings
+from guard_core.bounds import MAX_TOKENS
 from guard_core.checker import check
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, conclusions
@@ -456,6 +457,15 @@ def test_totals_of_as_many_calls_as_the_log_has_are_those_of_the_session():
     assert read_as(FORMAT, log).sessions[0].model == "claude-sonnet-4.6"
     for others in ((ended("m-1", 2),), (ended("m-1", 1), ended("m-2", 1)), ()):
         assert read(LOOK, RESULT, *others).sessions[0].prompt_tokens_total is None
+
+
+def test_totals_that_are_too_many_tokens_together_are_not_those_of_the_session():
+    metrics = {"m": {"requests": {"count": 1}, "usage": {"inputTokens": MAX_TOKENS}}}
+    runs = [event("session.shutdown", modelMetrics=metrics) | {"id": f"run {number}"} for number in range(2)]
+    answers = [LOOK | {"id": f"answer {number}"} for number in range(2)]
+    assert read(answers[0], runs[0]).sessions[0].prompt_tokens_total == MAX_TOKENS
+    session = read(*answers, *runs).sessions[0]
+    assert (len(session.calls), session.prompt_tokens_total) == (2, None)
 
 
 def test_unknown_kinds_are_counted():
