@@ -94,12 +94,14 @@ _STATED = re.compile(
     rf"|(?<!that )(?<!which )\b(?:never|only|always) (?:{_HAPPENS})\b|\b(?:always|must|never|only|required)-\w+",
     re.IGNORECASE,
 )
+_UNSURE = r"(?:idk|(?:i )?dunno|i (?:don['’]?t|do not) know)"
 # Guesses, turns of speech, what holds only at present, and what others do: none is a rule for whoever works.
 _GUESS = re.compile(
     r"\b(?:must have|(?:it|this|that|there|i) must be|never mind|don['’]?t (?:worry|you|forget)"
     r"|should be (?:enough|able)|i (?:think|guess|believe|feel|suppose|wonder)|seems?|looks? like"
-    r"|(?:idk|(?:i )?dunno|i (?:don['’]?t|do not) know)\b[\s,.…]*(?:maybe|perhaps|$)"
+    rf"|{_UNSURE}\b[\s,.…]*(?:maybe|perhaps)"
     r"|(?:should|must) (?:probably|perhaps|maybe|currently)|(?:may|might|could) be wrong|wondering)\b"
+    rf"|[,.…]\s*{_UNSURE}[\s,.…]*$"  # behind a comma, unlike in "never answer I don't know"
     r"|^\W*(?:(?:and|but|or|so|also|then)\b\W*)*"
     r"(?:maybe|perhaps|possibly|probably|currently|consider (?:if|whether))\b",
     re.IGNORECASE,
