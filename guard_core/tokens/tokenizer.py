@@ -31,7 +31,8 @@ ENCODINGS = ("o200k_base", "cl100k_base")
 # tiktoken 0.14 panics on a million spaces (its pattern matcher overflows its stack) and needs more than linear time
 # for very long unbroken words; runs are cut here. Ordinary words, numbers and indentation are shorter.
 LONGEST_RUN = 2_000
-_RUN = re.compile(rf"\S{{{LONGEST_RUN}}}|\s{{{LONGEST_RUN}}}")
+# Sought only where a run begins: at each of its characters would take LONGEST_RUN times as long.
+_RUN = re.compile(rf"(?<!\S)\S{{{LONGEST_RUN},}}|(?<!\s)\s{{{LONGEST_RUN},}}")
 
 
 class _Encoding(msgspec.Struct, frozen=True):
@@ -73,8 +74,9 @@ def pieces(text: str) -> Iterator[str]:
     """The text cut so that no run of one sort (whitespace or not) is longer than LONGEST_RUN."""
     start = 0
     for match in _RUN.finditer(text):
-        yield text[start : match.end()]
-        start = match.end()
+        for end in range(match.start() + LONGEST_RUN, match.end() + 1, LONGEST_RUN):
+            yield text[start:end]
+            start = end
     if start < len(text):
         yield text[start:]
 

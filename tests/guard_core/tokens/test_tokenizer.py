@@ -46,7 +46,9 @@ def test_endless_runs_cost_no_more_than_some_prose(text):
 def test_pieces_are_the_text_again_and_change_little():
     text = "word " * 900 + "x" * 5_001 + "\n" * 4_100 + "end"
     assert "".join(tokenizer.pieces(text)) == text
-    assert max(map(len, tokenizer.pieces("y" * 9_999))) == tokenizer.LONGEST_RUN
+    assert list(map(len, tokenizer.pieces(text))) == [6_500, 2_000, 3_001, 2_000, 103]
+    assert list(map(len, tokenizer.pieces("y" * 9_999))) == [tokenizer.LONGEST_RUN] * 4 + [1_999]
+    assert list(map(len, tokenizer.pieces(" ".join(["y" * 1_999] * 3)))) == [5_999]
     assert tokenizer.count(["a" * 8_000]) == [1_000]
 
 
