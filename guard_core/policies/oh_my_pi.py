@@ -1,15 +1,18 @@
 """oh-my-pi, a descendant of pi that keeps more of the window free and also compacts within a turn.
 
 Source of the rules: the program 18.2.3 (pi-agent-core, compaction.ts) and runs of it with windows of 60,000 and 200,000
-tokens; what stays is chosen as by `pi`. A share of the window or a number of tokens takes the place of the reserve.
-Not here: its own estimate of the messages, which counts where it is more than
-the last answer's total; a summary that is made ahead; the methods of providers.
+tokens. A share of the window or a number of tokens takes the place of the reserve. What stays is what the budget has
+room for, where `pi` keeps the message with which it is reached.
+Not here: its own estimate of the messages, which counts where it is more than the last answer's total; a summary that
+is written while the conversation goes on; the methods of providers.
 """
 
 from __future__ import annotations
 
 from guard_core.policies.base import Point
 from guard_core.policies.pi import CURRENT, ESTIMATE, NONE, RESERVE, Pi, PiSettings
+from guard_core.policies.pieces.cuts import crossing, last_legal, next_legal
+from guard_core.policies.pieces.message_columns import Bools
 from guard_core.policies.pieces.plans import CompactableHistory
 from guard_core.policies.pieces.shared_settings import keep_recent, reserve_tokens
 from guard_core.policies.settings import COUNT, NUMBER, KnownProblem, PolicyKind, Setting
@@ -51,10 +54,6 @@ class OhMyPi(Pi):
     def looks(self) -> tuple[Point, ...]:
         return (Point.END_OF_TURN, Point.AFTER_RESULTS)
 
-    @property
-    def keeps_last_call(self) -> bool:
-        return True  # 18.2.3, run
-
     def threshold(self, window: int) -> int:
         if self.settings.threshold_tokens:
             return min(self.settings.threshold_tokens, window - 1)
@@ -62,14 +61,16 @@ class OhMyPi(Pi):
             return percent_of(window, self.settings.threshold_percent)[1]
         return window - reserve_of(window, self.settings.reserve_tokens)
 
-    def kept(self, history: CompactableHistory, first: int) -> int:
-        """In the provider's tokens: fewer of its own where the last prompt had more than it estimates of the messages
-        (18.2.3: prepareCompaction)."""
-        budget, state = self.settings.keep_recent_tokens, history.state
-        estimated = int(ESTIMATE.tokens(history.messages)[first:].sum())
-        if state.as_of < 0 or not 0 < estimated < state.tokens:
-            return budget
-        return max(1, int(budget * estimated // state.tokens))
+    def cut(self, history: CompactableHistory, legal: Bools, first: int) -> int:
+        """The oldest place from which the messages are within the budget, or else the newest place (18.2.3:
+        findCutPoint). The budget is in the provider's tokens: fewer of its own where the last prompt had more than it
+        estimates of the messages (prepareCompaction)."""
+        tokens, state, budget = ESTIMATE.tokens(history.messages), history.state, self.settings.keep_recent_tokens
+        estimated = int(tokens[first:].sum())
+        if state.as_of >= 0 and 0 < estimated < state.tokens:
+            budget = int(max(1, budget * estimated // state.tokens))
+        cut = next_legal(legal, crossing(tokens, budget, start=first) + 1)
+        return last_legal(legal, len(legal) - 1) if cut == len(legal) else cut
 
     def rule(self, window: int) -> str:
         if self.settings.threshold_tokens:

@@ -23,7 +23,7 @@ from guard_core.policies.pieces.counted import CountedMemory, CountedPolicy
 from guard_core.policies.pieces.counters import UsageCounter, outputs_of
 from guard_core.policies.pieces.cuts import crossing, last_legal, next_legal
 from guard_core.policies.pieces.estimates import TokenEstimate, part_chars, rounded_up
-from guard_core.policies.pieces.message_columns import in_form
+from guard_core.policies.pieces.message_columns import Bools, in_form
 from guard_core.policies.pieces.plans import Ask, CompactableHistory, Plan, SummaryMessage, fitting
 from guard_core.policies.pieces.shared_settings import keep_recent, reserve_tokens
 from guard_core.policies.settings import CHOICE, COUNT, SWITCH, KnownProblem, PolicyKind, Profile, Setting
@@ -77,11 +77,6 @@ class Pi(CountedPolicy):
         return self.settings.profile == WITHIN_TURNS
 
     @property
-    def keeps_last_call(self) -> bool:
-        """Does the last call stay where its results alone reach the budget."""
-        return self.is_within_turns
-
-    @property
     def relation(self) -> str:
         return ">"
 
@@ -120,23 +115,23 @@ class Pi(CountedPolicy):
     def plan(self, history: CompactableHistory) -> Plan | int:
         return self._kept_from_user(history) if self.is_seed else self._split(history)
 
-    def kept(self, history: CompactableHistory, first: int) -> int:
-        """The budget of the newest messages in tokens; `first`: the first message that is no summary."""
-        return self.settings.keep_recent_tokens
+    def cut(self, history: CompactableHistory, legal: Bools, first: int) -> int:
+        """The first of the newest messages that stay: at or behind the one at which their sum reaches the budget.
+        `first`: the first message that is no summary; `legal`: where a cut is allowed."""
+        size = len(legal)
+        reached = crossing(ESTIMATE.tokens(history.messages), self.settings.keep_recent_tokens - 1, start=first)
+        cut = next_legal(legal, max(reached, first))
+        if self.is_within_turns and reached >= first and cut == size:
+            cut = last_legal(legal, size - 1)  # the call whose results alone reach the budget
+        return next_legal(legal, first) if reached < first or cut == size else cut  # or everything is kept
 
     def _split(self, history: CompactableHistory) -> Plan | int:
-        """The newest messages from the first place at or behind the one at which their sum reaches the budget. Where
-        that lies within a turn, the turn's beginning is summarised apart."""
+        """The newest messages from the cut on. Where that lies within a turn, the turn's beginning is summarised
+        apart."""
         messages = history.messages
         first = int(messages.is_written.sum())  # an earlier summary is not sent as a message, but as what is continued
         legal = ~messages.has_results
-        begin = next_legal(legal, first)
-        reached = crossing(ESTIMATE.tokens(messages), self.kept(history, first) - 1, start=first)
-        cut = next_legal(legal, max(reached, first))
-        if self.keeps_last_call and reached >= first and cut == len(messages):
-            cut = last_legal(legal, len(messages) - 1)  # the call whose results alone reach the budget
-        if reached < first or cut == len(messages):
-            cut = begin  # everything is kept
+        cut = self.cut(history, legal, first)
         if not first < cut < len(messages):
             return NOTHING_TO_COMPACT
         begins_turn = legal & ~messages.is_model

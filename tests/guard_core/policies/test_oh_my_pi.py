@@ -66,3 +66,13 @@ def test_what_stays_is_counted_in_the_providers_tokens_and_is_at_least_the_last_
     ).compactions
     assert record.step == 5
     assert record.kept_from == kept_from
+
+
+@pytest.mark.parametrize(("policy", "kept_from"), [("oh-my-pi", 6), ("pi", 5)])
+def test_the_message_with_which_the_budget_is_exceeded_does_not_stay_as_it_does_in_pi(policy, kept_from):
+    """18.2.3, findCutPoint: of answers of 7,500 tokens two are within the budget of 20,000."""
+    turns = [event for number in range(5) for event in (user(f"{number}"), model("x" * 30_000))]
+    counted = tuple(ModelCall(2 * i + 1, 2 * i + 1, 7_000 * i + 100, output_tokens=7_000) for i in range(5))
+    built = session(*turns, user("go on"), model("done"), calls=(*counted, ModelCall(11, 11, 9)))
+    (record,) = run(get_policy(policy, keep_recent_tokens=20_000), built, window=50_000).compactions
+    assert record.kept_from == kept_from
