@@ -1,4 +1,5 @@
-"""Tokenizer counts: tiktoken over the text, offline, as a second opinion next to the provider's own figures.
+"""Tokenizer counts: tiktoken over the text, offline. They price text of models whose tokenizer is public, and are a
+second opinion next to the provider's own figures.
 
 The two vocabularies are package data, loaded by path when first needed and checked against their SHA-256; the network
 is never asked.
@@ -87,7 +88,7 @@ def load(encoding: str, folder: Path = VOCABULARIES) -> tiktoken.Encoding:
     if encoding not in ENCODINGS:
         raise UnknownName(f"there is no encoding {encoding!r}; known are {', '.join(ENCODINGS)}")
     try:
-        import tiktoken  # late: it takes time to load, and is optional
+        import tiktoken  # late: it takes time to load
     except ImportError as error:
         raise TokenizerUnavailable("the package tiktoken is not installed, so tokens cannot be counted") from error
     known = _encoding(encoding, folder)
