@@ -14,6 +14,8 @@ const CONFIG = {
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
 };
 const STILL_REPLAYING = 202;
+const COUNTED = "recorded prompt tokens"; // what the names of these lines begin with
+const ESTIMATED = "estimated prompt tokens"; // leads to the counted steps beside it, too
 let library;
 
 function plotly(src) {
@@ -201,19 +203,31 @@ class Island {
     this.quiet = false;
   }
 
+  // What the keys move over: each step that is drawn, by its count, or else by its estimate; of a scatter plot every point.
+  points() {
+    const points = new Map();
+    for (const name of [COUNTED, ESTIMATED]) {
+      const curveNumber = this.plot.data?.findIndex((item) => item.name.startsWith(name)) ?? -1;
+      for (const [pointNumber, { x, y, data }] of (this.plot.calcdata?.[curveNumber] ?? []).entries()) {
+        const key = this.overSteps ? x : pointNumber;
+        if (Number.isFinite(y) && !points.has(key)) points.set(key, { x, y, data, curveNumber, pointNumber });
+      }
+    }
+    return this.overSteps ? [...points.values()].sort((one, other) => one.x - other.x) : [...points.values()];
+  }
+
   // Arrow keys move over the points and read them out; Enter opens the step.
   key(event) {
-    const names = ["recorded prompt tokens", "estimated prompt tokens"];
-    const trace = names.map((name) => this.plot.data?.findIndex((item) => item.name.startsWith(name))).find((index) => index >= 0);
-    const points = this.plot.calcdata?.[trace];
-    if (!points?.length) return;
+    const points = this.points();
+    if (!points.length) return;
     const last = points.length - 1;
     const places = { ArrowRight: (this.at ?? -1) + 1, ArrowLeft: (this.at ?? last + 1) - 1, Home: 0, End: last };
     if (event.key === "Enter" && this.at !== null) return this.choose(points[this.at].x, points[this.at].data);
     if (!(event.key in places)) return;
     event.preventDefault();
     this.at = Math.min(last, Math.max(0, places[event.key]));
-    window.Plotly.Fx.hover(this.plot, [{ curveNumber: trace, pointNumber: this.at }]);
+    const { curveNumber, pointNumber } = points[this.at];
+    window.Plotly.Fx.hover(this.plot, [{ curveNumber, pointNumber }]);
     announce(this.overSteps ? reading(this.plot, points[this.at].x) : pair(points[this.at]));
   }
 }
@@ -222,9 +236,12 @@ const rounded = (value) => Math.round(value).toLocaleString("en");
 const pair = ({ x, y, data: step }) => `step ${step}: recorded ${rounded(y)}, estimated ${rounded(x)}`;
 
 function reading(plot, step) {
-  const values = plot.calcdata
+  const lines = plot.calcdata
     .map((points, index) => [plot.data[index], points.find((point) => point.x === step)])
-    .filter(([trace, point]) => Number.isFinite(point?.y) && !trace.yaxis)
+    .filter(([trace, point]) => Number.isFinite(point?.y) && !trace.yaxis);
+  const isCounted = lines.some(([{ name }]) => name.startsWith(COUNTED));
+  const values = lines
+    .filter(([{ name }]) => !isCounted || !name.startsWith(ESTIMATED))
     .map(([trace, point]) => `${spoken(trace.name)} ${rounded(point.y)}${Number.isFinite(point.data) ? ` (${point.data} %)` : ""}`);
   return `step ${step}: ${values.join(", ")}`;
 }

@@ -3,13 +3,14 @@
 import re
 from uuid import uuid4
 
+import msgspec
 import pytest
 
 from guard_core.recordings.formats import native
 from guard_core.simulator.samples import SAMPLES
 from tests.browser.conftest import drawn, followed, shot, wait
 from tests.browser.looks import STYLED, check_looks
-from tests.builders import session, tool_result, user
+from tests.builders import model, session, tool_result, user
 from tests.plugins.tiers import mostly_long
 from tests.waiting import until
 
@@ -247,6 +248,29 @@ def test_arrow_keys_read_the_points_and_enter_opens_one(overview):
     wait(overview, "document.getElementById('announce').textContent.includes('step 54: ')")
     overview.keyboard.press("Enter")
     overview.wait_for_url(re.compile(r"steps\?at=54"))
+
+
+def test_arrow_keys_read_the_estimate_where_nothing_was_counted(page, served):
+    turns = [event for n in range(4) for event in (user(f"request {n}"), model(f"answer {n}"))]
+    whole = session(*turns, source_id="half counted", started_at=1.0)
+    calls = tuple(
+        msgspec.structs.replace(call, prompt_tokens=None) if n in (1, 2) else call for n, call in enumerate(whole.calls)
+    )
+    half = native.write(msgspec.structs.replace(whole, calls=calls))
+    page.goto(followed(served, served.upload("half.jsonl", half).headers["location"]))
+    drawn(page)
+    page.focus("[data-plot]")
+    for key, said in (
+        ("Home", "^step 1: recorded prompt tokens [^,]*$"),
+        ("ArrowRight", "^step 2: estimated prompt tokens [^,]*$"),
+        ("ArrowRight", "^step 3: estimated prompt tokens [^,]*$"),
+        ("End", "^step 4: recorded prompt tokens [^,]*$"),
+        ("ArrowLeft", "^step 3: estimated"),
+    ):
+        page.keyboard.press(key)
+        wait(page, "said => new RegExp(said).test(document.getElementById('announce').textContent)", said)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"steps\?at=3"))
 
 
 def test_labels_are_beside_their_lines_and_titles_above_their_rows(overview):
