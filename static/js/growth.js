@@ -256,7 +256,8 @@ function begin(box) {
   follow.addEventListener("change", () => {
     if (follow.checked) sessionStorage.setItem(FOLLOW, box.dataset.growth);
     else sessionStorage.removeItem(FOLLOW);
-    if (follow.checked && !isAtEnd()) go(said);
+    if (follow.checked) listen();
+    if (follow.checked && !isAtEnd()) go(Math.max(said, heard));
     else if (follow.checked) look();
     else if (said === known) words.textContent = "";
   });

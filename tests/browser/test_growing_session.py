@@ -77,6 +77,13 @@ def test_a_page_of_a_running_session_counts_steps_without_asking_and_rests_out_o
         seen(is_hidden=False)
 
 
+def test_a_page_hears_of_new_steps_at_once_from_when_it_is_followed(page, served):
+    page.goto(followed(served, served.upload("at-rest.jsonl", grown(2, "at rest")).headers["location"]))
+    page.evaluate("document.querySelector('[data-growth]').hidden = false")
+    with page.expect_websocket(timeout=5_000):
+        page.get_by_label("Follow").check()
+
+
 def test_a_followed_page_waits_while_it_is_in_use_and_says_when_the_server_is_away(page, served):
     def grow(turns: int) -> str:
         return served.upload("used.jsonl", grown(turns, "used")).headers["location"]
