@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from guard_core import defaults
 from guard_core.sessions import Provenance, Session, Sourced
-from guard_core.windows.model_table import PriceRow, rows_of
+from guard_core.windows.model_table import rows_of
 from guard_core.windows.subscriptions import NOTE, PREFIX, subscription_windows
 
 LONG_CONTEXT_SUFFIX, LONG_CONTEXT = "[1m]", 1_000_000  # Claude Code writes so for a model used with a million tokens
@@ -44,16 +44,14 @@ def context_window(model: str) -> Sourced | None:
     if row is None:
         return None
     note = row.note if row is rows.own or rows.own is None else f"{row.note}; {rows.own.provider.name}'s row has none"
+    is_elsewhere = model.strip().lower().startswith(f"{COPILOT}/") and row.provider.id != COPILOT
+    if is_elsewhere and rows.host is None:
+        note = f"{note}; GitHub Copilot has no row for it"
     differing = [other for other in known if not _same(row.window, other.window)]
     if differing:
         note = f"{note}; {differing[-1].provider.name} says {differing[-1].window:,}"
-    is_guess = (bool(differing) and row in known) or _is_copilots(rows.host, row)
+    is_guess = is_elsewhere or (bool(differing) and row in known)
     return Sourced(row.window, Provenance.ASSUMED if is_guess else Provenance.MODEL_TABLE, note)
-
-
-def _is_copilots(host: PriceRow | None, row: PriceRow) -> bool:
-    """Is a row another provider's, of a model that GitHub Copilot serves."""
-    return host is not None and host is not row and host.provider.id == COPILOT
 
 
 def documented_windows(model: str, at_least: int) -> list[int]:

@@ -76,6 +76,13 @@ def test_the_makers_window_is_an_assumption_for_a_model_of_github_copilot_whose_
     assert 0 not in documented_windows("github-copilot/claude-sonnet-4.6", 0)
 
 
+def test_the_makers_window_is_an_assumption_for_a_model_of_github_copilot_that_has_no_row_of_it():
+    served, own = context_window("github-copilot/claude-opus-4.6"), context_window("claude-opus-4.6")
+    assert (served.value, served.source) == (own.value, Provenance.ASSUMED)
+    assert "GitHub Copilot has no row for it" in served.note
+    assert own.source is Provenance.MODEL_TABLE
+
+
 def test_a_model_has_one_window_however_its_rounding_differs():
     assert documented_windows("gpt-5.2", 1) == [400_000]
     assert documented_windows("claude-sonnet-4-5", 200_001) == [1_000_000]
