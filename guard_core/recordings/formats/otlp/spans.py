@@ -165,8 +165,8 @@ def service_of(resource: JSON) -> str:
 
 
 def named(service: str) -> str:
-    """The name of a program, "" where nobody has given it one."""
-    return "" if service.startswith(UNNAMED) else service
+    """The name of a program, "" where it was given none."""
+    return "" if service.partition(":")[0] == UNNAMED else service
 
 
 def _otlp(span: JSON, scope: str, service: str, line: int | None) -> TraceSpan:

@@ -439,7 +439,15 @@ def test_a_trace_that_repeats_an_unanswered_request_goes_on():
     assert [call.response for call in session.calls] == [None, 1]
 
 
-@pytest.mark.parametrize(("service", "agent"), [("explorer", "explorer"), ("unknown_service:python", "")])
+@pytest.mark.parametrize(
+    ("service", "agent"),
+    [
+        ("explorer", "explorer"),
+        ("unknown_service:python", ""),
+        ("unknown_service", ""),
+        ("unknown_services_finder", "unknown_services_finder"),
+    ],
+)
 def test_a_program_without_a_name_of_its_own_is_no_agent(service, agent):
     (read,) = read_as(FORMAT, export(chat(1, [FIRST], LOOK), service=service)).sessions
     assert (read.agent, read.title) == (agent, "List")
