@@ -97,7 +97,8 @@ def drops_reasoning(ledger: Ledger) -> bool:
 
 
 def written(ledger: Ledger) -> Ints:
-    """Output tokens by answering event, -1 where none are recorded or requests leave the answer out."""
+    """Output tokens by answering event, -1 where none are recorded or requests leave the answer out; without what was
+    reasoning where later requests hold none of it (`SENDS_ITS_FILE`)."""
     tokens = np.full(ledger.event_count, -1, dtype=np.int64)
     steps = ledger.steps
     known = (steps["output_tokens"] > 0) & (steps["response"] >= 0)

@@ -481,18 +481,17 @@ class Search:
         neither what it inserted nor a message since has the words, and no history was written down after it."""
         if (fell_at := self._fell_at(row)) >= 0:
             return fell_at, -1
-        steps = self.sent.ledger.steps
+        if not self.sent.fired:
+            return -1, -1
+        item, steps = self.sent.fired[-1], self.sent.ledger.steps
         bases = self.sent.ledger.bases[: int(steps["epoch"][-1]) + 1]
-        for item in reversed(self.sent.fired):
-            if item.counted is None or not all(one.removes_nothing for one in bases[item.counted.place :]):
-                return -1, -1
-            base = bases[item.counted.place]
-            returned = (self.places[row] >= base.at) & (self.places[row] < steps["at"][-1])
-            inserted = tuple(part for part in base.view if not isinstance(part, Span))
-            if returned.any() or self.states_in(inserted, item.counted.place)[row] in HELD:
-                return -1, -1
-            return item.step, item.index
-        return -1, -1
+        if item.counted is None or not all(one.removes_nothing for one in bases[item.counted.place :]):
+            return -1, -1
+        base = bases[item.counted.place]
+        returned = (self.places[row] >= base.at) & (self.places[row] < steps["at"][-1])
+        inserted = tuple(part for part in base.view if not isinstance(part, Span))
+        is_held = returned.any() or self.states_in(inserted, item.counted.place)[row] in HELD
+        return (-1, -1) if is_held else (item.step, item.index)
 
     def _compaction(self, row: int, step: int, state: SnippetState) -> int:
         """The compaction, counted from 0, that a step is the first after; -1: none. Of several before one call it is,
