@@ -84,7 +84,10 @@ def method_refused(request: HttpRequest, response: HttpResponse) -> HttpResponse
         return response
     allowed = ", ".join(sorted(filter(None, response.headers.get("Allow", "").split(", "))))
     sentence = f"{str(request.method)[:20]} is not a method of this address; allowed: {allowed}."
-    return JsonResponse({"error": sentence}, status=response.status_code, headers={"Allow": allowed})
+    answer = JsonResponse({"error": sentence})
+    response.content, response.headers["Allow"] = answer.content, allowed  # its other headers stay
+    response.headers["Content-Type"] = answer.headers["Content-Type"]
+    return response
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
