@@ -194,7 +194,7 @@ def _held_words(rules: list[Lane]) -> str:
         "perhaps translated in a summary": translated,
         "in a summary of unknown text, if at all": unknown,
         "unknown since the recorded prompt fell": fallen,
-        "perhaps removed by a compaction": unseen,
+        "in a message that a compaction perhaps removed": unseen,
     }
     fates = {fate: count for fate, count in fates.items() if count}
     each = ", ".join(f"{count:,} {fate}" for fate, count in fates.items())

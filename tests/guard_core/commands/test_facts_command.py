@@ -57,8 +57,8 @@ def test_a_compaction_whose_removals_are_not_in_the_file_is_named(tmp_path, caps
     path.write_bytes(native.write(session(*events, calls=calls, compactions=(compaction(3, (0, 3)),))))
     unknown = "What compaction 1 removed is not in the file: whether later requests still have what was said before is"
     assert main(["facts", str(path)]) == 0
-    fate = "The words of the one instruction are not known to be in the last request: it is perhaps removed by"
-    assert f"{fate} a compaction. {unknown} not known." in capsys.readouterr().out
+    fate = "The words of the one instruction are not known to be in the last request: it is in a message"
+    assert f"{fate} that a compaction perhaps removed. {unknown} not known." in capsys.readouterr().out
     assert main(["facts", str(path), "--json"]) == 0
     (output,) = json.loads(capsys.readouterr().out)["sessions"]
     assert output["lanes"][0]["unseen"] == {"step": 2, "compaction": 0}

@@ -403,7 +403,7 @@ def test_after_a_compaction_whose_removal_is_not_in_the_file_only_what_came_agai
     assert lanes[0].state_words == "not known"
     assert worst_first(lanes)[0] is lanes[0]
     assert summary_words(lanes) == (
-        "The words of 2 of 3 instructions are in the last request, 1 perhaps removed by a compaction."
+        "The words of 2 of 3 instructions are in the last request, 1 in a message that a compaction perhaps removed."
     )
     (later,) = search(replace(built, compactions=(blind, compaction(6, (0, 1)))), rules[0]).lanes()
     assert later.unseen_from == -1
