@@ -173,7 +173,9 @@ function begin(box) {
 
   const say = (...sentences) => {
     const text = sentences.filter(Boolean).join(" ");
-    if (words.textContent !== text) words.textContent = text;
+    if (words.textContent === text) return;
+    words.textContent = text;
+    if (text) announceNowAndThen(text);
   };
   const sayMore = (steps) => {
     const more = steps - known;
@@ -194,8 +196,8 @@ function begin(box) {
     missed = isThere ? 0 : missed + 1;
     if (missed === MISSED) {
       before = words.textContent;
-      words.textContent = AWAY;
-    } else if (!missed && words.textContent === AWAY) words.textContent = before;
+      say(AWAY);
+    } else if (!missed && words.textContent === AWAY) say(before);
   };
 
   const plan = (milliseconds) => {
@@ -248,7 +250,7 @@ function begin(box) {
     if (following() && isAtEnd() && said === known) say(FOLLOWING, ...latest.alerts.slice(0, SHOWN).map(alertWords));
   };
 
-  offer(box.querySelector("[data-notify]"), (sentence) => (words.textContent = sentence));
+  offer(box.querySelector("[data-notify]"), say);
   show.addEventListener("click", (event) => {
     event.preventDefault();
     go(Math.max(said, heard));

@@ -2,9 +2,11 @@
 
 import os
 import signal
+from itertools import pairwise
 from urllib.parse import urlencode, urlparse
 
-from tests.browser.conftest import drawn, wait
+from tests.browser.conftest import drawn, followed, wait
+from tests.browser.test_growing_session import grown
 from tests.services.server import held_worker
 
 SAID = "words => document.getElementById('announce').textContent.includes(words)"
@@ -70,3 +72,20 @@ def test_the_progress_of_a_sweep_is_said_now_and_then_and_its_end_as_well(page, 
         os.kill(worker, signal.SIGCONT)
     page.locator("#recommended").wait_for()
     wait(page, SAID, page.locator("#sweep .verdict-sentence").inner_text())
+
+
+def test_new_steps_are_said_now_and_then_and_counted_each(page, served):
+    def grow(turns: int) -> str:
+        return served.upload("said.jsonl", grown(turns, "said")).headers["location"]
+
+    path = followed(served, grow(2))
+    grow(3)
+    page.goto(path)
+    page.evaluate(HEAR.replace("region.textContent.trim());", "performance.now());"))  # when, instead of what
+    for turns in range(4, 10):
+        grow(turns)
+        page.locator("[data-growth-words]", has_text=f"{turns - 3} new step").wait_for()
+    wait(page, SAID, "6 new steps.")
+    heard = page.evaluate("window.heard")
+    assert len(heard) > 1
+    assert min(later - earlier for earlier, later in pairwise(heard)) > 9_900  # milliseconds; a pause is of ten seconds

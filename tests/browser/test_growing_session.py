@@ -20,14 +20,14 @@ def test_new_steps_are_said_shown_and_followed_until_one_steps_back(page, served
     notice = page.locator("[data-growth]")
     assert not notice.is_visible()
     assert followed(served, served.upload("growing.jsonl", grown(4)).headers["location"]) == path
-    page.get_by_text("1 new step.").wait_for()
+    page.locator("[data-growth-words]", has_text="1 new step.").wait_for()
     check_looks(page, "growing-session")
     with page.expect_websocket():  # it has grown: from then on it hears of the next one at once
         page.get_by_role("link", name="Show", exact=True).click()
     page.wait_for_url(re.compile(r"at=4"))
     assert not notice.is_visible()
     served.upload("growing.jsonl", grown(5))
-    page.get_by_text("1 new step.").wait_for()
+    page.locator("[data-growth-words]", has_text="1 new step.").wait_for()
     page.get_by_label("Follow").check()
     page.wait_for_url(re.compile(r"at=5"))
     served.upload("growing.jsonl", grown(7))
@@ -68,7 +68,7 @@ def test_a_page_of_a_running_session_counts_steps_without_asking_and_rests_out_o
         page.goto(path)
     for turns, said in ((4, "1 new step."), (5, "2 new steps.")):
         grow(turns)
-        page.get_by_text(said).wait_for()
+        page.locator("[data-growth-words]", has_text=said).wait_for()
     *_, socket = sockets
     assert not socket.is_closed()
     with socket.expect_event("close"):
@@ -131,7 +131,7 @@ def test_a_page_without_steps_shows_the_first_one_by_itself(page, served):
     page.get_by_role("link", name="Steps 1").wait_for()
     assert not page.get_by_label("Follow").is_checked()
     served.upload("begins.jsonl", grown(2, "begins"))
-    page.get_by_text("1 new step.").wait_for()
+    page.locator("[data-growth-words]", has_text="1 new step.").wait_for()
     page.get_by_role("link", name="Steps 1").wait_for()
 
 
@@ -282,7 +282,7 @@ def test_a_question_that_is_not_answered_does_not_keep_the_next_from_being_asked
     silent = []
     page.route("**/growth?*", lambda route: route.fallback() if silent else silent.append(route))
     served.upload("silent.jsonl", grown(3, "silent"))
-    page.get_by_text("1 new step.").wait_for()
+    page.locator("[data-growth-words]", has_text="1 new step.").wait_for()
     assert silent
 
 

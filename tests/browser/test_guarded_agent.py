@@ -35,7 +35,7 @@ def test_the_decisions_of_a_guard_are_shown_while_its_agent_works(page, served, 
         page.get_by_role("link", name="Steps 1").click()
         page.get_by_text("tokens remain to the threshold.").first.wait_for()
         say("Read it.")
-        page.get_by_text("3 new steps.").wait_for()
+        page.locator("[data-growth-words]", has_text="3 new steps.").wait_for()
         page.get_by_label("Follow").check()
         page.wait_for_url(re.compile(r"at=4"))
         page.get_by_text("ContextGuard compacted here: the count reached the threshold.").first.wait_for()
