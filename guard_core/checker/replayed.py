@@ -98,6 +98,8 @@ def needless(story: ReplayStory, finding: Finding) -> None:
     tokens = _without(story, finding)
     if comes_near(story, tokens) or tight_calls(story, finding, tokens):
         raise Wrong("without compaction a request would come near the window, or leave no room for an answer")
+    if not all(story.windows):
+        raise Wrong("the window of a call's model is not known")
     if sliding_moves(story):
         raise Wrong("a window slides by design")
 

@@ -63,7 +63,8 @@ def fullest_without(story: Story, finding: Finding, tokens: list[int]) -> None:
 
 def comes_near(story: Story, tokens: list[int]) -> bool:
     """Would any of these requests fill nine tenths of its window."""
-    return any(count >= NEAR_MISS * window for count, window in zip(tokens, story.windows, strict=True))
+    pairs = zip(tokens, story.windows, strict=True)
+    return any(window > 0 and count >= NEAR_MISS * window for count, window in pairs)
 
 
 _ANSWERS = {"Claude Code": 32_000, "OpenCode": 32_000, "Kilo Code": 32_000}  # tokens that an answer has by default

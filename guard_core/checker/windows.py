@@ -216,6 +216,8 @@ def needless(story: Story, finding: Finding) -> None:
     tokens = _without(story, finding)
     if comes_near(story, tokens) or tight_calls(story, finding, tokens):
         raise Wrong("without them a request would have come near the window, or have left no room for an answer")
+    if not all(story.windows):
+        raise Wrong("the window of a call's model is not known")
     if story.judgement.status is Status.DOUBTED:
         raise Wrong("the window is doubted")
     if story.session.refused or any(is_forced(story, index) for index in story.removed_automatic()):

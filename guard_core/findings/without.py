@@ -29,6 +29,7 @@ from guard_core.views import View
 from guard_core.windows.models import context_window
 from guard_core.windows.window_evidence import Status, windows_by_model
 
+NO_WINDOW = 2**62  # tokens, which no request has: of a call whose model's window is not known
 MOST_APART = 0.25  # ours: real recordings of six agents lie within 0.07
 
 
@@ -135,11 +136,12 @@ def has_smaller_window(case: Case) -> bool:
 
 def needless_or_needed(case: Case) -> list[Finding]:
     """Whether the session would have fitted its window without them, and what follows. A window that slides by design
-    is not meant to be needed."""
-    without = without_automatic(case) if case.window_counts else None
+    is not meant to be needed. Calls of models whose window is not known are over none, and may be over theirs."""
+    is_known = case.windows > 0
+    without = without_automatic(case) if case.window_counts and is_known.any() else None
     if without is None or (case.is_recorded and not _is_known(case, without)):
         return []
-    windows, tokens = np.maximum(case.windows, 1), without.tokens
+    windows, tokens = np.where(is_known, case.windows, NO_WINDOW), without.tokens
     peak_step = int(np.argmax(tokens / windows))
     peak, first, window = int(tokens[peak_step]), without.removed[0], int(windows[peak_step])
     over = np.flatnonzero(tokens > windows)
@@ -169,7 +171,7 @@ def needless_or_needed(case: Case) -> list[Finding]:
     if is_needless:
         lasting = {item.index for item in others(case)}
         slides = any(item.index not in lasting for item in without.removed)
-        if case.window.status is Status.DOUBTED or _was_refused(case, without) or slides:
+        if case.window.status is Status.DOUBTED or _was_refused(case, without) or slides or not is_known.all():
             return []
         severity = INFO if case.window.status is Status.ASSUMED else WARNING
         sentence = _needless_words(case, without, numbers, room)

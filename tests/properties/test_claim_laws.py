@@ -180,6 +180,7 @@ def test_every_claim_about_a_random_replay_is_confirmed(session, policy, window)
 @example("small-window", 5871)  # the same, with cleared results
 @example("timing-gap", 8669014)  # the largest request is of another model, whose window is not known
 @example("timing-gap", 74758510)
+@example("small-window", 1468)  # the same, with a compaction
 @example("small-window", 907)  # a request that was counted far smaller than what is in the log
 @example("timing-gap", 2116161)  # a compaction that no call followed, before one that was caught only by the estimate
 @pytest.mark.long
