@@ -168,7 +168,7 @@ def timeline(
     """
     ledger = recording.facts.ledger
     columns = observed.columns
-    recorded = known(columns["recorded_prompt_tokens"])
+    recorded = known(np.where(columns["recorded_prompt_tokens"] > 0, columns["recorded_prompt_tokens"], -1))
     requests = recording.tokens.astype(np.float64)
     own_window = recording.window.value if recording.window_counts else 0
     tracks = [Track("recorded", ledger.steps["at"], stripped_events(ledger))]

@@ -2,7 +2,8 @@
 // It asks often while something happens and seldom when nothing does; a page in the background asks only
 // where notifications are wanted.
 // Where the session has grown lately, or grows before its eyes, and as long as it is followed, a socket says how many steps
-// there are, so that a step is counted or shown within half a second of its arrival; a page in the background has none.
+// there are, so that a step is counted or shown within half a second of its arrival; a page in the background has none,
+// unless notifications are wanted.
 // Overview and steps then show in place what a new step changes (grown.js); other pages are loaded anew, every few seconds at
 // most, and look as before then (staying.js). A page that is in use (a field, a dialog) stays as it is: it says what is new,
 // and continues once it is left.

@@ -113,7 +113,7 @@ def _facts_line(page: Frame, at: int) -> list[str]:
     call, columns = page.analysis.head.calls[at], page.analysis.ledger.steps
     recorded, cached = int(columns["prompt_tokens"][at]), int(columns["cached_tokens"][at])
     facts = [f"{recorded:,} prompt tokens (provider)"]
-    if recorded < 0:
+    if recorded <= 0:
         estimated = tokens(float(page.analysis.data.requests[at]))
         facts = [f"{ABOUT}{estimated} prompt tokens (estimated), no provider count"]
     trace = page.analysis.replayed.columns
