@@ -188,7 +188,7 @@ class Ledger:
 
     def of_events(self, key: str, values: Callable[[], Ints]) -> Ints:
         """What follows from the columns of events and parts alone, made once for this ledger and those that `replace`
-        its steps; nobody can change it."""
+        its steps; it cannot be changed."""
         if key not in self._prefixes:
             self._prefixes[key] = values()
             self._prefixes[key].setflags(write=False)

@@ -143,12 +143,11 @@ def blind_words(facts: Facts) -> str:
 
 
 def _removed_unseen(facts: Facts) -> str:
-    blind = [item.index for item in facts.recording.fired if item.counted and facts.removes_nothing(item.counted)]
-    if not blind:
+    if not facts.unseen:
         return ""
     return (
-        f"What {compactions_words(blind)} removed is not in the file: whether later requests still have what was said "
-        "before is not known."
+        f"What {compactions_words(facts.unseen)} removed is not in the file: whether later requests still have what "
+        "was said before is not known."
     )
 
 

@@ -429,6 +429,11 @@ class Facts:
         """Does the file lack what a compaction removed, so that its view still has the whole log before it?"""
         return self.ledger.bases[item.place].removes_nothing
 
+    @cached_property
+    def unseen(self) -> list[int]:
+        """The compactions, counted from 0, before a call, of which the file does not have what they removed."""
+        return [one.index for one in self.recording.fired if one.counted and self.removes_nothing(one.counted)]
+
     def is_before_unknown(self, item: CountedCompaction) -> bool:
         """Is the request that a compaction replaced neither in the file nor counted by the agent?"""
         return self.removes_nothing(item) and self.ledger.bases[item.place].tokens_before <= 0

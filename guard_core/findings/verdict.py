@@ -175,9 +175,8 @@ def _remark(case: Case) -> str:
         return ""
     if counts.at_the_end == counts.total:
         return " at the end of the recording"
-    blind = [bool(item.counted and facts.removes_nothing(item.counted)) for item in case.fired]
-    whose = "some of them" if not all(blind) else "it" if counts.total == 1 else "they"
-    return f", what {whose} removed not in the file" if any(blind) else ""
+    whose = "some of them" if len(facts.unseen) < len(case.fired) else "it" if counts.total == 1 else "they"
+    return f", what {whose} removed not in the file" if facts.unseen else ""
 
 
 def _total(case: Case) -> int:

@@ -110,14 +110,13 @@ def losses_of(sent: SentRequests, rules: Sequence[StatedRule] | None) -> Losses:
         np.add.at(missing, np.searchsorted(users, gaps[:, 0]), 1)
         np.add.at(missing, np.searchsorted(users, gaps[:, 1]), -1)
     total, remaining = _rules(sent, texts, rules or ())
-    unseen = any(item.counted is not None and sent.facts.removes_nothing(item.counted) for item in sent.fired)
     return Losses(
         requests=seen,
         requests_dropped=int((np.cumsum(missing[:seen]) > 0).sum()),
         rules=total if rules is not None and size else -1,
         rules_gone=total - remaining if rules is not None and size else -1,
         parted_steps=parted,
-        is_least=sent.trace is None and unseen,
+        is_least=sent.trace is None and bool(sent.facts.unseen),
     )
 
 

@@ -4,7 +4,7 @@ Source of the rules: the program 18.2.3 (pi-agent-core, compaction.ts) and runs 
 tokens. A share of the window or a number of tokens takes the place of the reserve. What stays is what the budget has
 room for, where `pi` keeps the message with which it is reached.
 Not here: its own estimate of the messages, which counts where it is more than the last answer's total; a summary that
-is written while the conversation goes on; the methods of providers.
+is written while the conversation continues; the methods of providers.
 """
 
 from __future__ import annotations

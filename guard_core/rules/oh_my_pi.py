@@ -8,7 +8,7 @@ in the estimate, one that it does not explain may have been made by that (run wi
 file names neither version nor window.
 
 Where the model writes the summary (the methods `handoff`, `soft` and `remote`), it is asked for while the conversation
-goes on, and until it is there calls pass above the threshold, up to an eighth of it above (speculation-lead.ts of
+continues, and until it is there calls pass above the threshold, up to an eighth of it above (speculation-lead.ts of
 18.2.3, and runs of it in windows of 60,000 and 200,000). The file does not say when a summary was asked for: of the
 checks between two compactions, those count that lie below any threshold which the largest of them leaves possible.
 """

@@ -436,10 +436,9 @@ def _missing_from_every_request(facts: Facts) -> list[str]:
 
 def _missing_around_compactions(facts: Facts) -> list[str]:
     fired = [(item.index, item.counted) for item in facts.recording.fired if item.counted]
-    blind = [index for index, counted in fired if facts.removes_nothing(counted)]
     sealed = [index for index, counted in fired if facts.is_sealed(counted)]
     known = unrecorded(facts.ledger, facts.attribution.residual, facts.attribution.ratios)
-    gaps = [f"the messages that {compactions_words(blind)} removed"] if blind else []
+    gaps = [f"the messages that {compactions_words(facts.unseen)} removed"] if facts.unseen else []
     gaps += [f"the summary of {compactions_words(sealed)}: encrypted, or left out"] if sealed else []
     if (known.share or 0) >= SMALLEST_SHARE:
         gaps.append(

@@ -351,20 +351,20 @@ def test_counts_of_characters_are_called_so_beside_each_of_them():
 
 def test_what_a_compaction_removed_unseen_is_counted_as_the_least():
     """The file has the whole log behind it: it does not say what the compaction took away."""
-    told = user("Summarise the log")
+    question = user("Summarise the log")
     blind = RecordedCompaction(3, Evidence.MATCHED, "summary", (Span(0, 3), Inserted(0)), (user("So far."),))
     calls = tuple(ModelCall(at, at) for at in (1, 3, 5))
-    events = (told, model("a"), told, model("b"), told, model("c"))
-    made = build(session(*events, calls=calls, compactions=(blind,)), ReportOptions(window=9_000))
-    rows = {name: value for name, value, _ in figures(made, made.sides[0])}
-    assert made.sides[0].outcome.is_least
+    events = (question, model("a"), question, model("b"), question, model("c"))
+    document = build(session(*events, calls=calls, compactions=(blind,)), ReportOptions(window=9_000))
+    rows = {name: value for name, value, _ in figures(document, document.sides[0])}
+    assert document.sides[0].outcome.is_least
     assert rows["users' requests no longer held"] == "at least 0 of 3"
-    assert compaction_row(made.sides[0].compactions[0])[-1] == "–"
-    shown = " ".join("".join(Elements(page(made)).text).split())
+    assert compaction_row(document.sides[0].compactions[0])[-1] == "–"
+    shown = " ".join("".join(Elements(page(document)).text).split())
     assert "nothing to compare" not in shown
     assert "Context window 9,000 tokens (user: chosen for this report)." in shown
 
 
 def test_a_window_that_is_assumed_is_called_so_once():
-    made = build(msgspec.structs.replace(session(user("hello"), model("a")), window=None), ReportOptions())
-    assert "tokens (assumed: neither the file nor the model table has it)." in page(made)
+    document = build(msgspec.structs.replace(session(user("hello"), model("a")), window=None), ReportOptions())
+    assert "tokens (assumed: neither the file nor the model table has it)." in page(document)

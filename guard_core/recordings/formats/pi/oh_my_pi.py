@@ -14,7 +14,7 @@ from guard_core.recordings.reading import fields
 from guard_core.sessions import AgentSetting
 
 NAME = "oh-my-pi"
-# Methods of a compaction whose summary is asked for while the conversation goes on (18.2.3: compaction-methods.ts).
+# Methods of a compaction whose summary is asked for while the conversation continues (18.2.3: compaction-methods.ts).
 _BESIDE = frozenset({"remote", "handoff", "soft"})
 BESIDE = AgentSetting("summarises_beside", 1, "the method of a compaction")
 UNWRITTEN = "oh-my-pi's own words around the summary are not in the file."

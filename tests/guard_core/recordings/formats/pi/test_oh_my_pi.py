@@ -162,7 +162,7 @@ def test_calls_far_above_the_threshold_contradict_the_rule_whoever_writes_the_su
 @pytest.mark.parametrize(("passed", "least"), [(60_000, 51_809), (180_000, 160_001), (300_000, 268_001)])
 def test_the_least_threshold_that_a_call_leaves_possible(passed, least):
     """Of 18.2.3: calls pass until the threshold and its eighth, at least 8,192 and at most 32,000 tokens, are there."""
-    (found,) = least_thresholds(np.array([passed]))
+    (smallest,) = least_thresholds(np.array([passed]))
     reached = [threshold + min(32_000, max(8_192, threshold // 8)) for threshold in (least, least - 1)]
-    assert found == least
+    assert smallest == least
     assert reached[0] > passed >= reached[1]
