@@ -17,10 +17,18 @@ from inspector.api.auth import project_of_socket
 from inspector.api.streaming import BAD, Reply, bad, reply_to
 from inspector.jobs import hints
 from inspector.models import Import, Project, Session
+from inspector.models.prepared import Select, Slot
 from inspector.streams.messages import BadMessage, check_name, from_json
 
 LONGEST_WATCH = 3600.0  # seconds
 MAX_BAD_FRAMES = 20
+
+
+_SESSION = Select(
+    Session.objects.of(Slot(Session, "project"))
+    .filter(pk=Slot(Session, "id"), deleted=None)
+    .values_list("calls", "events", "revision")
+)
 
 
 class SafeConsumer(AsyncWebsocketConsumer):
@@ -140,8 +148,7 @@ class SessionConsumer(HintConsumer):
         return {**super().message(state), "steps": state[0]}
 
     def state_in(self, project: Project) -> tuple[Any, ...] | None:
-        sessions = Session.objects.of(project).filter(deleted=None)
-        return sessions.filter(pk=self.key).values_list("calls", "events", "revision").first()
+        return _SESSION.first(project=project.pk, id=self.key)
 
 
 class StreamConsumer(SafeConsumer):

@@ -1,4 +1,4 @@
-"""Lines of running agents on their way into sessions: stored and acknowledged first, taken into the session then.
+"""Lines of running agents on their way into sessions: stored, acknowledged and, mostly at once, taken into the session.
 
     answer = live.take(project, "my-agent", message)     # committed when it returns
 
@@ -17,19 +17,23 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
-from django.db.models import F, QuerySet, Subquery
+from django.db import transaction
+from django.db.models import F, Subquery
 from django.db.models.functions import Now
 
 from guard_core.errors import DamagedRecording, GuardError
+from guard_core.events import Event
 from guard_core.ledger import Ledger
 from guard_core.packing import decode, encode
 from guard_core.recordings.formats.native import NAME
 from guard_core.recordings.formats.native.growing import CALLS, EVENTS, LinesSoFar, NativeLine, entry_of
 from guard_core.recordings.formats.native.growing import session_of as session_of_entries
+from guard_core.sessions import ModelCall
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.counting import CountedSession, counted
 from inspector.jobs import hints, queue
 from inspector.models import Project, PurgedStream, Recording, Session, Stream, StreamBatch
+from inspector.models.prepared import Insert, Select, Slot, Update
 from inspector.models.recordings import STREAM
 from inspector.project.trouble import trouble_of
 from inspector.storage import appending, explanations, storing
@@ -48,6 +52,25 @@ LONG = 5_000  # events; a session that has more is not counted as a whole while 
 PURGED_FOR = timedelta(days=90)  # for which the name of a stream that was deleted for good is refused
 SETTLED = timedelta(seconds=5)  # after the last batch: what is not taken over by then was left by a dead process
 APPENDED = (EVENTS, CALLS)
+
+_CHANGED = ("received", "applied", "growth", "prompt_tokens", "trouble")  # of a stream, by a batch
+_STREAM = Select(
+    Stream.objects.of(Slot(Stream, "project"))
+    .filter(name=Slot(Stream, "name"))
+    .only("project", "recording", *_CHANGED)
+    .select_for_update()
+)
+_SAVED = Stream.unscoped.filter(pk=Slot(Stream, "id"))
+_SAVE = Update(_SAVED, *_CHANGED, heard=Now(), ended=None)
+_SAVE_ENDED = Update(_SAVED, *_CHANGED, heard=Now(), ended=Now())
+_ROW = Select(
+    Session.objects.of(Slot(Session, "project"))
+    .filter(recording=Slot(Session, "recording"), ordinal=0)
+    .only("project", "deleted", *appending.COUNTS)
+    .select_for_update()
+)
+_ADD_BATCH = Insert(StreamBatch, "stream", "first", "count", "digests", "body")
+_ADD_SIZE = Update(Recording.unscoped.filter(pk=Slot(Recording, "id")), size=F("size") + Slot(Recording, "size"))
 
 
 class StreamDeleted(Exception):
@@ -68,27 +91,29 @@ def take(project: Project, name: str, message: StreamMessage) -> Taken:
         return Taken(Acknowledgement(0, 0, 0), None)  # who only asks how far a stream is begins none
     with in_turn():
         stream, row = _locked(project, name)
-        lines = _StreamLines(stream, message.entries)
-        answer = receive(lines, message.batch)
-        Stream.objects.row(stream).update(heard=Now(), ended=Now() if message.ended else None, **lines.changed)
-    stream.received = lines.changed.get("received", stream.received)
-    is_next = (stream.applied, stream.received) == (answer.acknowledged - answer.stored, answer.acknowledged)
-    new = message.entries[answer.repeated :] if is_next else None
-    return Taken(answer, _tried(stream, row, new))
+        known = stream.received
+        answer = receive(_StreamLines(stream, message.entries), message.batch)
+        new = message.entries[answer.repeated :] if stream.applied == known else None
+        grown = _appended(stream, row, new) if row is not None and new else None
+        if grown is not None:
+            stream.applied, stream.trouble = stream.received, ""
+        columns = {name: getattr(stream, name) for name in _CHANGED}
+        (_SAVE_ENDED if message.ended else _SAVE).run(id=stream.pk, **columns)
+    if grown is None:
+        return Taken(answer, _tried(stream, row, new))
+    hints.send(grown.pk)
+    return Taken(answer, grown)
 
 
 def session_of(stream: Stream) -> Session | None:
     """The session that a stream has, deleted or not; None before its first line."""
-    return _sessions(stream).first()
+    return Session.objects.of(stream.project_id).filter(recording=stream.recording_id, ordinal=0).first()
 
 
 def _growing(stream: Stream) -> Session | None:
-    """The same with what is needed to add to it."""
-    return _sessions(stream).only("project", "deleted", *appending.COUNTS).first()
-
-
-def _sessions(stream: Stream) -> QuerySet[Session]:
-    return Session.objects.of(stream.project_id).filter(recording=stream.recording_id, ordinal=0)
+    """The same with what is needed to add to it, locked until the end of the transaction."""
+    row: Session | None = _ROW.row(project=stream.project_id, recording=stream.recording_id)
+    return row
 
 
 def lines_of(stream: Stream, start: int = 0) -> Iterator[bytes]:
@@ -109,11 +134,10 @@ def apply(
         return row
     entries = _entries(stream, stream.applied) if new is None else new
     known = row.calls if row is not None else 0
-    if row is not None and row.events and all(entry.name in APPENDED for entry in entries):
-        events, calls = ([entry.value for entry in entries if entry.name == name] for name in APPENDED)
+    if row is not None and _may_append(row, entries):
         with in_turn():
             if is_mine := _is_mine(stream):
-                row = appending.append(row, events, calls)
+                row = appending.append(row, *_apart(entries))
                 arising.ask(row, known)
     elif row is not None and row.events > LONG and at_once:
         queue.enqueue(KIND, str(stream.pk))
@@ -129,14 +153,43 @@ def apply(
     if is_mine:
         return row
     stream.refresh_from_db(fields=["received", "applied"])  # another process was faster
-    return apply(stream, _growing(stream), at_once=at_once)
+    return apply(stream, session_of(stream), at_once=at_once)
+
+
+def _appended(stream: Stream, row: Session, new: Sequence[NativeLine]) -> Session | None:
+    """The locked row with new lines, within the transaction that stores them: a transaction of its own would cost as
+    much as the lines. None where they are to be taken over behind it: by more than appending, or because this failed,
+    which is then found again and noted. Raises what ends the whole transaction."""
+    if not _may_append(row, new):
+        return None
+    known = row.calls
+    try:
+        with transaction.atomic():
+            grown = appending.append_to_locked(row, *_apart(new))
+            arising.ask(grown, known)
+        return grown
+    except Exception as error:
+        if trouble_of(error) is not None:
+            raise
+        row.refresh_from_db(fields=appending.COUNTS)
+        return None
+
+
+def _may_append(row: Session, entries: Sequence[NativeLine]) -> bool:
+    return row.events > 0 and all(entry.name in APPENDED for entry in entries)
+
+
+def _apart(entries: Sequence[NativeLine]) -> tuple[list[Event], list[ModelCall]]:
+    """Events and calls, each in their order."""
+    events, calls = ([entry.value for entry in entries if entry.name == name] for name in APPENDED)
+    return events, calls
 
 
 def run(stream_id: str) -> None:
     """The job: take over what is left, where there still is such a stream."""
     stream = Stream.unscoped.filter(pk=stream_id).first()
     if stream is not None:
-        _tried(stream, _growing(stream), at_once=False)
+        _tried(stream, session_of(stream), at_once=False)
 
 
 def resume() -> None:
@@ -152,7 +205,6 @@ class _StreamLines:
 
     def __init__(self, stream: Stream, entries: Sequence[NativeLine]) -> None:
         self.stream, self.entries = stream, entries
-        self.changed: dict[str, Any] = {}  # columns of the stream, to be stored
 
     def received(self) -> int:
         return self.stream.received
@@ -174,29 +226,21 @@ class _StreamLines:
             except DamagedRecording as error:
                 raise Misfit(number, first, error.reason) from error
         body = b"\n".join(lines)
-        StreamBatch.objects.create(
-            stream=self.stream,
-            first=first,
-            count=len(lines),
-            digests=b"".join(map(digest, lines)),
-            body=compressed(body),
-        )
-        self.changed = {
-            "received": first + len(lines),
-            "growth": encode(growth),
-            "prompt_tokens": growth.prompt_tokens,
-        }
-        Recording.objects.row(self.stream.recording).update(size=F("size") + len(body) + 1)
+        stored = {"digests": b"".join(map(digest, lines)), "body": compressed(body)}
+        _ADD_BATCH.run([{"stream": self.stream.pk, "first": first, "count": len(lines), **stored}])
+        _ADD_SIZE.run(id=self.stream.recording_id, size=len(body) + 1)
+        self.stream.received = first + len(lines)
+        self.stream.growth, self.stream.prompt_tokens = encode(growth), growth.prompt_tokens
 
 
 def _locked(project: Project, name: str) -> tuple[Stream, Session | None]:
-    """The stream of a name, made where there is none, with its row locked until the end of the transaction; and its
-    session, where it has one. Raises StreamDeleted."""
-    streams = Stream.objects.of(project).select_related("recording").select_for_update(of=("self",)).filter(name=name)
-    stream = streams.first()
+    """The stream of a name, made where there is none, and its session, where it has one; both rows are locked until the
+    end of the transaction. Raises StreamDeleted."""
+    stream: Stream | None = _STREAM.row(project=project.pk, name=name)
     if stream is None:
         _begin(project, name)
-        stream = streams.get()
+        stream = _STREAM.row(project=project.pk, name=name)
+    assert stream is not None
     row = _growing(stream)
     if row is None:
         _check_not_purged(project, name)

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 from django.db import models
 
+from inspector.models.prepared import Select, Slot
+
 DEFAULT_SLUG, DEFAULT_NAME = "default", "Default"  # of the one project in local mode
 
 
@@ -42,9 +44,14 @@ class Project(models.Model):
         return self.name
 
 
+_DEFAULT = Select(Project.objects.filter(slug=DEFAULT_SLUG))
+
+
 def default_project(using: str = "default") -> Project:
     """The project of local mode. Migrations make it; it is made again where it is gone."""
-    project, _ = Project.objects.using(using).get_or_create(slug=DEFAULT_SLUG, defaults={"name": DEFAULT_NAME})
+    project: Project | None = _DEFAULT.row() if using == "default" else None  # asked for at every request
+    if project is None:
+        project, _ = Project.objects.using(using).get_or_create(slug=DEFAULT_SLUG, defaults={"name": DEFAULT_NAME})
     return project
 
 
@@ -92,7 +99,7 @@ class Scoped(models.Manager[Row]):
 class OwnedManager(Scoped[Row]):
     """Of rows with a project of their own."""
 
-    def of(self, project: Project | int) -> ScopedRows[Row]:
+    def of(self, project: Project | int | Slot) -> ScopedRows[Row]:
         """The rows of a project, which may be given by its primary key."""
         return self.scoped("project_id", project)
 
@@ -104,7 +111,7 @@ class OwnedManager(Scoped[Row]):
 class SessionPartManager(Scoped[Row]):
     """Of rows that hang on a session, and belong to its project."""
 
-    def of(self, project: Project | int) -> models.QuerySet[Row]:
+    def of(self, project: Project | int | Slot) -> models.QuerySet[Row]:
         """The rows of all sessions of a project."""
         return models.QuerySet(self.model, using=self._db).filter(session__project=project)
 

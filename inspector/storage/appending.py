@@ -19,6 +19,7 @@ from guard_core.events import Event
 from guard_core.sessions import ModelCall
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Recording, Session, SessionData
+from inspector.models.prepared import Select, Slot, Update
 from inspector.storage import chunks, loading, storing
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.counts import ToolCount
@@ -36,6 +37,10 @@ COUNTS = (
     "prompt_tokens_max",
     "prompt_tokens_sum",
 )
+_OF_SESSION = SessionData.objects.in_session(Slot(SessionData, "session"))
+_DATA = Select(_OF_SESSION.values_list("in_chunks", "ledger"))
+_SAVE_LEDGER = Update(_OF_SESSION, "ledger")
+_SAVE_COUNTS = Update(Session.unscoped.filter(pk=Slot(Session, "id")), *COUNTS, assessed_by="", content=None)
 
 
 def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = ()) -> Session:
@@ -48,19 +53,24 @@ def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = (
     """
     with transaction.atomic():
         row = Session.objects.row(row).select_for_update().only("project", *COUNTS).get()
-        _check_order(row, len(events), calls)
-        data = SessionData.objects.in_session(row).only("in_chunks", "ledger")
-        known = data.get()
-        if not storing.is_current(known):
-            storing.recount(row)
-            known = data.get()
-        state = chunks.append(row, decompressed(known.ledger), events, calls)
-        insert_events(row, store_texts(events).keys, row.events)
-        SessionData.objects.in_session(row).update(ledger=compressed(state))
-        _count(row, events, calls)
-        after = read_state(state)
-        if encoding_of(after.models) != after.fixed.encoding:  # these are the first calls that name a model
-            storing.recount(row)
+        return append_to_locked(row, events, calls)
+
+
+def append_to_locked(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = ()) -> Session:
+    """The same of a row that the transaction around this has locked, as it is now."""
+    _check_order(row, len(events), calls)
+    in_chunks, ledger = _DATA.all(session=row.pk)[0]
+    known = SessionData(session_id=row.pk, in_chunks=in_chunks, ledger=ledger)
+    if not storing.is_current(known):
+        storing.recount(row)
+        known = SessionData.objects.in_session(row).only("in_chunks", "ledger").get()
+    state = chunks.append(row, decompressed(known.ledger), events, calls)
+    insert_events(row, store_texts(events).keys, row.events)
+    _SAVE_LEDGER.run(session=row.pk, ledger=compressed(state))
+    _count(row, events, calls)
+    after = read_state(state)
+    if encoding_of(after.models) != after.fixed.encoding:  # these are the first calls that name a model
+        storing.recount(row)
     return row
 
 
@@ -105,5 +115,4 @@ def _count(row: Session, events: Sequence[Event], calls: Sequence[ModelCall]) ->
     row.prompt_tokens_sum += sum(counts)
     for name, count in ToolCount(events).counts.items():
         setattr(row, name, getattr(row, name) + count)
-    values = {name: getattr(row, name) for name in COUNTS}
-    Session.objects.row(row).update(**values, assessed_by="", content=None)
+    _SAVE_COUNTS.run(id=row.pk, **{name: getattr(row, name) for name in COUNTS})

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
@@ -24,6 +25,7 @@ from guard_core.packing import decode, encode
 from guard_core.sessions import GuardState, ModelCall, RecordedCompaction
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Session, SessionChunk
+from inspector.models.prepared import Insert, Select, Slot
 from inspector.storage.compression import compressed, decompressed
 from inspector.storage.stored_calls import StoredCalls
 from inspector.storage.texts import Marks, marks_of
@@ -38,9 +40,9 @@ SEQUENCES: dict[str, tuple[Any, int]] = {
     "guard_states": (tuple[GuardState, ...], 2_048),
     "compactions": (tuple[RecordedCompaction, ...], 64),
 }
-AT_ONCE = 150  # chunks of a statement; SQLite before 3.32 takes 999 values in one
 FEW_CHUNKS = 2  # of calls, whose values stay in memory: a megabyte and a half
 HEAD = "head "  # before the name of a sequence: the kind of its chunks
+_STORE = Insert(SessionChunk, "session", "kind", "number", "digest", "body", unique=("session", "kind", "number"))
 
 
 class Stored(NamedTuple):
@@ -93,13 +95,11 @@ def append(row: Session, state: bytes, events: Sequence[Event], calls: Sequence[
         places[MARKS] = places["events"]
     if "calls" in places:
         places[HEAD + "calls"] = places["calls"]
-    some = (Q(kind=kind, number=number) for kind, number in places.items())
-    at = Q(*some, _connector=Q.OR) if places else Q(pk__in=[])
-    stored = list(SessionChunk.objects.in_session(row).filter(at))
-    last = {chunk.kind: decompressed(chunk.body) for chunk in stored}
+    stored = _stored_at(row, tuple(places.items())) if places else []
+    last = {kind: decompressed(body) for kind, _, _, body in stored}
     growing = chunks.GrowingLedger.resumed(state, last)
     growing.add(events, calls)
-    writer, columns = _Writer(row, stored), growing.chunks()
+    writer, columns = _Writer(row, [(kind, number, digest) for kind, number, digest, _ in stored]), growing.chunks()
     for kind in COLUMNS:
         first = known.rows[kind] // known.sizes[kind]
         writer.add(kind, (chunk.body for chunk in columns if chunk.kind == kind), first)
@@ -172,18 +172,35 @@ def digests(session_id: UUID | str) -> list[bytes]:
     return [bytes(digest) for digest in stored.values_list("digest", flat=True)]
 
 
+def _stored_at(row: Session, places: Sequence[tuple[str, int]]) -> list[tuple[str, int, bytes, bytes]]:
+    """Kind, number, digest and body of the chunks at these places, each a kind and a number."""
+    at: dict[str, Any] = {}
+    for place, (kind, number) in enumerate(places):
+        at |= {f"kind {place}": kind, f"number {place}": number}
+    return cast(list[tuple[str, int, bytes, bytes]], _chunks_at(len(places)).all(session=row.pk, **at))
+
+
+@cache
+def _chunks_at(count: int) -> Select:
+    """The chunks of a session at so many places."""
+    at = Q()
+    for place in range(count):
+        kind, number = (Slot(SessionChunk, name, f"{name} {place}") for name in ("kind", "number"))
+        at |= Q(kind=kind, number=number)
+    some = SessionChunk.objects.in_session(Slot(SessionChunk, "session")).filter(at)
+    return Select(some.values_list("kind", "number", "digest", "body"))
+
+
 class _Writer:
     """Writes the chunks of one session that are not stored already."""
 
-    def __init__(self, row: Session, last: Sequence[SessionChunk] | None = None) -> None:
-        """`last`: the last chunk of each kind, where the session grows; none is removed then."""
+    def __init__(self, row: Session, last: Iterable[tuple[str, int, bytes]] | None = None) -> None:
+        """`last`: kind, number and digest of the last chunk of each kind, where the session grows; none is removed
+        then."""
         self._grows = last is not None
         self._row, self._counts = row, dict[str, int]()
-        self._changed: list[SessionChunk] = []
-        if last is not None:
-            known: Iterable[Any] = [(chunk.kind, chunk.number, chunk.digest) for chunk in last]
-        else:
-            known = SessionChunk.objects.in_session(row).values_list("kind", "number", "digest")
+        self._changed: list[dict[str, Any]] = []
+        known = SessionChunk.objects.in_session(row).values_list("kind", "number", "digest") if last is None else last
         self._known = {(kind, number): bytes(digest) for kind, number, digest in known}
 
     def add(self, kind: str, bodies: Iterator[bytes], first: int = 0) -> int:
@@ -192,8 +209,8 @@ class _Writer:
         for number, body in enumerate(bodies, first):
             digest = hashlib.sha256(body).digest()
             if self._known.get((kind, number)) != digest:
-                chunk = SessionChunk(session=self._row, kind=kind, number=number, digest=digest, body=compressed(body))
-                self._changed.append(chunk)
+                at = {"session": self._row.pk, "kind": kind, "number": number}
+                self._changed.append({**at, "digest": digest, "body": compressed(body)})
             elif same == number - first:
                 same += 1
         self._counts[kind] = number + 1
@@ -201,13 +218,7 @@ class _Writer:
 
     def close(self) -> bool:
         """Write what has changed and remove the chunks behind the last ones; was there any of both."""
-        SessionChunk.objects.in_session(self._row).bulk_create(
-            self._changed,
-            batch_size=AT_ONCE,
-            update_conflicts=True,
-            unique_fields=["session", "kind", "number"],
-            update_fields=["digest", "body"],
-        )
+        _STORE.run(self._changed)
         if self._grows or not any(number >= self._counts.get(kind, 0) for kind, number in self._known):
             return bool(self._changed)
         behind = Q(*(Q(kind=kind, number__gte=count) for kind, count in self._counts.items()), _connector=Q.OR)

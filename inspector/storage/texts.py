@@ -168,7 +168,7 @@ def store_texts(events: Sequence[CoreEvent]) -> StoredTexts:
     """Store the texts of events, without a row."""
     texts = list(map(packed, events))
     keys = list(map(key_of, texts))
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         _insert(Payload, ("sha256", "body"), _compressed(dict(zip(keys, texts, strict=True))).items())
     return StoredTexts(len(keys), keys, marks_of(events), None)
 

@@ -12,18 +12,20 @@ from django_tasks_db.models import DBTaskResult
 from inspector.jobs import queue
 from inspector.jobs.heartbeats import silent
 from inspector.models import Session, Webhook
+from inspector.models.prepared import Select, Slot
 
 FIND = "find_alerts"
 PRIORITY = -10  # below imports
 CLAIM = timedelta(seconds=60)  # a look takes seconds; one that is done twice writes the same messages
 AGAIN = (5, 60, 600, 3_600, 21_600)  # seconds after each try that failed
 LATER = timedelta(seconds=1)  # in which further batches of a stream come, to be looked at together
+_LISTENING = Select(Webhook.objects.of(Slot(Webhook, "project")).filter(stopped="").values_list("pk")[:1])
 
 
 def ask(session: Session, known: int) -> None:
     """Queue a look at what has arisen after the first `known` steps, where the project has a webhook and no look that
     covers them waits: in the transaction that stores the new steps, so that neither is there without the other."""
-    if not Webhook.objects.of(session.project_id).filter(stopped="").exists():
+    if _LISTENING.first(project=session.project_id) is None:
         return
     waiting = queue.entries(FIND).filter(args_kwargs__args__0__startswith=f"{session.pk} ", status="READY")
     # Locked: a worker that takes one of these in the meantime would look at the session as it was before.

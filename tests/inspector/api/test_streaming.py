@@ -276,7 +276,7 @@ def test_lines_that_another_process_took_over_meanwhile_are_taken_over_once(clie
 
 def test_a_batch_of_one_line_asks_the_database_few_questions(client, lines, django_assert_max_num_queries):
     send(client, "a", 0, lines[:4])
-    with django_assert_max_num_queries(24):  # transactions and savepoints among them
+    with django_assert_max_num_queries(16):  # transactions and savepoints among them
         send(client, "a", 4, lines[4:5])
 
 

@@ -175,14 +175,14 @@ def test_new_steps_and_the_look_at_them_are_one_transaction(agent_session):
     hook_of("http://127.0.0.1:1/a")
     assert send(client, "agent", 0, lines[:2]).status_code == 200
     queue.entries(arising.FIND).delete()
-    applied = Stream.unscoped.get().applied
     task_enqueued.connect(_no_space)
     try:
-        assert send(client, "agent", 2, lines[2:4]).status_code == 200  # what is acknowledged stays
+        assert send(client, "agent", 2, lines[2:4]).status_code == 507
     finally:
         task_enqueued.disconnect(_no_space)
-    assert Stream.unscoped.get().applied == applied
-    assert send(client, "agent", 4, lines[4:5]).status_code == 200
+    stream, row = Stream.unscoped.get(), Session.unscoped.get()
+    assert (stream.received, stream.applied, row.events + row.calls) == (2, 2, 1)
+    assert send(client, "agent", 2, lines[2:5]).status_code == 200
     assert Stream.unscoped.get().applied == 5
     (entry,) = queue.entries(arising.FIND)
     assert arising.known_in(entry) == 0
