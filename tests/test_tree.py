@@ -40,6 +40,7 @@ ALL_PROJECTS = {
     "inspector.jobs.leased": "as above; the jobs of dead workers are taken back",
     "inspector.jobs.recounting": "a worker resolves the job that it was handed",
     "inspector.jobs.recovery": "the jobs of dead workers are taken back",
+    "inspector.models.prepared": "it runs the statements of modules that name their rows",
     "inspector.pages.gallery.runs": "a worker resolves the job that it was handed",
     "inspector.pages.sweep.runs": "a worker resolves the job that it was handed",
     "inspector.project.doctor": "whether the bytes of recordings are there",

@@ -73,18 +73,17 @@ class Select(_Statement):
         compiled = self._here()
         with connection.cursor() as cursor:
             cursor.execute(compiled.sql, compiled.filled(values))
-            found = cursor.fetchall()
-        return [self._converted(row, compiled) for row in found] if compiled.converters else found
+            rows = cursor.fetchall()
+        return [self._converted(row, compiled) for row in rows] if compiled.converters else rows
 
     def first(self, **values: Any) -> tuple[Any, ...] | None:
         """The first row; None where there is none."""
-        found = self.all(**values)
-        return found[0] if found else None
+        return next(iter(self.all(**values)), None)
 
     def row(self, **values: Any) -> Any:
         """The first row, as its model; None where there is none. What was not asked for is loaded when it is used."""
-        found = self.first(**values)
-        return None if found is None else self._rows.model.from_db(connection.alias, self._here().columns, found)
+        columns = self.first(**values)
+        return None if columns is None else self._rows.model.from_db(connection.alias, self._here().columns, columns)
 
     def _compile(self) -> _Compiled:
         compiler: Any = self._rows.query.chain().get_compiler(connection=connection)

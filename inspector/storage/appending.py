@@ -40,7 +40,8 @@ COUNTS = (
 _OF_SESSION = SessionData.objects.in_session(Slot(SessionData, "session"))
 _DATA = Select(_OF_SESSION.values_list("in_chunks", "ledger"))
 _SAVE_LEDGER = Update(_OF_SESSION, "ledger")
-_SAVE_COUNTS = Update(Session.unscoped.filter(pk=Slot(Session, "id")), *COUNTS, assessed_by="", content=None)
+_ROW = Session.objects.of(Slot(Session, "project")).filter(pk=Slot(Session, "id"))
+_SAVE_COUNTS = Update(_ROW, *COUNTS, assessed_by="", content=None)
 
 
 def append(row: Session, events: Sequence[Event], calls: Sequence[ModelCall] = ()) -> Session:
@@ -115,4 +116,4 @@ def _count(row: Session, events: Sequence[Event], calls: Sequence[ModelCall]) ->
     row.prompt_tokens_sum += sum(counts)
     for name, count in ToolCount(events).counts.items():
         setattr(row, name, getattr(row, name) + count)
-    _SAVE_COUNTS.run(id=row.pk, **{name: getattr(row, name) for name in COUNTS})
+    _SAVE_COUNTS.run(project=row.project_id, id=row.pk, **{name: getattr(row, name) for name in COUNTS})
