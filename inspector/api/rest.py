@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI
+from ninja import NinjaAPI, Query
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 from pydantic import Field
@@ -25,9 +25,11 @@ from guard_core.windows.window_evidence import judge_session
 from inspector.api import comments, replays, schemas, sweeps
 from inspector.api.asked import CHANGE_ERRORS, ERRORS, Limit, Offset, plain, project_in, session_in
 from inspector.api.auth import RequestNotAllowed, project_of_caller
+from inspector.api.sessions_asked import SessionFilter
 from inspector.api.streaming import Reply, bad, reply_to
 from inspector.jobs.recounting import ensure_recounted
 from inspector.models import Session
+from inspector.pages.shared.listing import SEVERITY
 from inspector.project.trouble import trouble_of
 from inspector.storage import corpus, explanations, loading
 from inspector.streams.messages import (
@@ -190,9 +192,12 @@ def send_events(request: HttpRequest, name: Name, first: Offset = 0, ended: bool
 
 
 @api.get("/sessions", response={200: schemas.SessionList, **ERRORS}, summary="List the sessions, the newest first")
-def sessions(request: HttpRequest, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
-    """The sessions of the project that are not deleted, without their messages."""
-    rows = Session.objects.of(project_in(request)).filter(deleted=None)
+def sessions(
+    request: HttpRequest, asked: Query[SessionFilter], offset: Offset = 0, limit: Limit = 100
+) -> dict[str, Any]:
+    """The sessions of the project that are not deleted, without their messages: all, or those that the filters name,
+    which are those of the list's address (`/?severity=error&has=loop`), in another order where `sort` names one."""
+    rows = asked.listing().sessions(project_in(request))
     some = [_row(row) for row in rows[offset : offset + limit]]
     return {"count": rows.count(), "sessions": some}
 
@@ -300,6 +305,9 @@ def triggers(request: HttpRequest) -> dict[str, Any]:
     return plain(body)
 
 
+_SEVERITIES: dict[int, str] = {value: name for name, (_, value) in SEVERITY.items()}
+
+
 def _row(row: Session) -> dict[str, Any]:
     same = ("title", "format", "agent", "model", "events", "compactions", "prompt_tokens_max", "verdict")
     return {
@@ -315,5 +323,8 @@ def _row(row: Session) -> dict[str, Any]:
         "threshold": row.threshold or None,
         "threshold_source": row.threshold_source,
         "assessed": row.is_assessed,
+        "severity": _SEVERITIES.get(row.severity) if row.is_assessed else None,
+        "started": row.started_at,
+        "added": row.created,
         "url": row.get_absolute_url(),
     }

@@ -31,7 +31,8 @@ class Acknowledged(Schema):
 class SessionRow(Schema):
     """One session. Tokens are the provider's, unless a source says otherwise, or `counted_in` that they seem to be
     "characters" or are "estimates" and not "tokens". `prompt_tokens_max` is 0 where nothing is reported, `peak_window`,
-    the window of the model that the largest request went to, where that is not known."""
+    the window of the model that the largest request went to, where that is not known. `severity` is the
+    verdict's, None where there is none; `started` is what the recording says, None where it does not."""
 
     id: str
     title: str
@@ -52,6 +53,9 @@ class SessionRow(Schema):
     threshold_source: str
     verdict: str
     assessed: bool
+    severity: str | None
+    started: datetime | None
+    added: datetime
     url: str
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from inspector.streams.messages import HIGHEST, NAME
 from tests.big_sessions import big_session
 from tests.builders import bundled
 from tests.guard_core.checker.cases import exchange, growing, in_characters
+from tests.inspector.rows import session_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folders")]
 PARTS = ("", "/steps", "/compactions", "/findings", "/rule")
@@ -39,6 +41,36 @@ def test_a_session_is_read_with_its_steps_compactions_findings_and_rule(client, 
     assert findings["verdict"]["sentence"] == row.verdict
     assert {finding["kind"] for finding in findings["findings"]} == set(row.kinds.split())
     assert client.get("/api/v1/triggers").status_code == 200
+
+
+def test_sessions_are_listed_by_the_filters_of_the_list(client):
+    old, loop = (session_row(title, model=f"model {title}") for title in ("old one", "loop two"))
+    Session.unscoped.filter(pk=loop.pk).update(loops=1, severity=Session.Severity.ERROR, kinds=" loop ")
+    Session.unscoped.filter(pk=old.pk).update(started_at=datetime(2020, 5, 6, 23, tzinfo=UTC), overflows=1, loops=1)
+
+    def listed(asked: str) -> list[str]:
+        answer = client.get(f"/api/v1/sessions?{asked}")
+        assert answer.status_code == 200, answer.content
+        assert answer.json()["count"] == len(answer.json()["sessions"])
+        return [one["title"] for one in answer.json()["sessions"]]
+
+    assert listed("") == listed("sort=-added") == ["loop two", "old one"]
+    assert listed("sort=title") == ["loop two", "old one"]
+    assert listed("sort=-title") == listed("sort=added") == ["old one", "loop two"]
+    assert listed("severity=error") == listed("q=two") == listed("kind=loop") == ["loop two"]
+    assert len(listed("severity=error&severity=fine")) == 2
+    assert listed("until=2020-05-06") == listed("has=loop&has=overflow") == listed("model=model+old+one") == ["old one"]
+    assert listed("min_peak=51") == listed("q=%00nothing") == []
+    (one,) = client.get("/api/v1/sessions?has=overflow").json()["sessions"]
+    assert (one["severity"], one["started"]) == ("fine", "2020-05-06T23:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "asked", ["severity=bad", "has=", "kind=x", "sort=colour", "since=yesterday", "min_peak=-1", "min_size=nan"]
+)
+def test_a_filter_that_makes_no_sense_is_refused_by_its_name(client, asked):
+    answer = client.get(f"/api/v1/sessions?{asked}")
+    assert (answer.status_code, asked.partition("=")[0] in answer.json()["error"]) == (400, True)
 
 
 def test_verdict_findings_and_rule_are_those_of_the_commands(client, bring, tmp_path, capsys):
