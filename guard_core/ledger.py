@@ -399,7 +399,11 @@ class Ledger:
 
     def changes_event(self, event: int, *forms: str) -> bool:
         """Does one of some forms ("" for none) change an event."""
-        return any(form and self.changed_in(event, event + 1, form).any() for form in forms)
+        for form in filter(None, forms):
+            alone = self.changes_one(event, event + 1, form)
+            if self.changed_by(form).item(event) if alone is None else alone:
+                return True
+        return False
 
     def changes_one(self, start: int, stop: int, form: str) -> bool | None:
         """Does a form change one event, None as for `alone`."""

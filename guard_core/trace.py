@@ -251,7 +251,7 @@ class _WrittenViews:
         """The record, with other views where it has long ones."""
         given = [one.summariser_view for one in record.passes]
         own = (record.before, record.after, record.carried, record.in_turn)
-        if all(len(view) <= LONG for view in (*own, *given)):
+        if max(map(len, (*own, *given))) <= LONG:
             return record
         passes = tuple(
             msgspec.structs.replace(one, summariser_view=self._view(view))

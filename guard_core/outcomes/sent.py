@@ -27,7 +27,7 @@ from guard_core.summaries.continuation import repeats_request
 from guard_core.trace import Head, Trace
 from guard_core.view_columns import ViewColumns, common_beginnings, sent_views
 from guard_core.view_sums import ViewSums
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, common_length, exchanged, followed
+from guard_core.views import LONG, Inserted, Segment, Span, Synthetic, View, common_length, exchanged, followed
 
 SameMessage = Callable[[Inserted, Inserted], bool]
 
@@ -74,6 +74,8 @@ class SentRequests:
     @cached_property
     def compactions_as_recorded(self) -> dict[int, Fired]:
         """The recorded compactions, by step, that the replay makes again within these requests."""
+        if not self.steps_as_recorded:
+            return {}
         steps = {item.step for item in self.fired if item.step < self.steps_as_recorded}
         return {item.step: item for item in self.facts.recording.fired if item.step in steps}
 
@@ -194,18 +196,17 @@ class SentRequests:
         shared: Ints = np.where(steps > 0, self.tokens[steps - 1], 0)
         if self.trace is None:
             return shared
-        anew = [
-            place
-            for place, item in enumerate(fired)
-            if item.step > 0 and not _continues(self.view(item.step - 1)[0], item.replaced)
-        ]
+        places = np.flatnonzero(steps > 0).tolist()
+        pairs = [(self.view(fired[place].step - 1)[0], fired[place].replaced) for place in places]
+        anew = [place for place, pair in zip(places, pairs, strict=True) if not _continues(*pair)]
         if anew:
-            shared[anew] = self._shared_anew([fired[place] for place in anew], steps[anew])
+            chosen = set(anew)
+            pairs = [pair for place, pair in zip(places, pairs, strict=True) if place in chosen]
+            shared[anew] = self._shared_anew(pairs, steps[anew])
         return shared
 
-    def _shared_anew(self, fired: Sequence[Fired], steps: Ints) -> Ints:
-        """The same, message by message."""
-        pairs = [(self.view(item.step - 1)[0], item.replaced) for item in fired]
+    def _shared_anew(self, pairs: Sequence[tuple[View, View]], steps: Ints) -> Ints:
+        """The same, message by message, of what was sent before and what would have been sent at some steps."""
         columns = ViewColumns.of([*(sent for sent, _ in pairs), *(replaced for _, replaced in pairs)])
         shared, unsure = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=np.bool_)
         if columns is not None:
@@ -334,12 +335,15 @@ def estimator_of(ledger: Ledger, trace: Trace | None) -> Estimator:
 
 def _continues(view: View, longer: View) -> bool:
     """Does a view surely begin with another, but for its last span, which may be longer."""
-    same = common_length(view, longer)
-    if same == len(view):
+    if not view:
         return True
-    if same < len(view) - 1 or same == len(longer):
+    same = len(view) - 1
+    is_short = len(view) <= LONG and len(longer) <= LONG
+    if len(longer) <= same or (longer[:same] != view[:same] if is_short else common_length(view, longer) < same):
         return False
     last, other = view[same], longer[same]
+    if last == other:
+        return True
     if not (isinstance(last, Span) and isinstance(other, Span)):
         return False
     return (last.start, last.form) == (other.start, other.form) and last.stop <= other.stop

@@ -16,7 +16,7 @@ from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.summaries.continuation import repeats_request
 from guard_core.summaries.sizes import FixedSummaries
-from guard_core.views import Inserted, Span, Synthetic
+from guard_core.views import Inserted, Span, Synthetic, common_length
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import counted, facts_of
 from tests.profiling import calls_of
@@ -217,3 +217,14 @@ def test_what_requests_of_a_simulated_session_share_is_counted_for_many_at_once(
     for step in sent.changed.tolist():
         common, _ = sent.common(step)
         assert shared[step] == min(2 * costs.request(common), sent.tokens[step])
+
+
+def test_what_would_have_been_in_common_is_found_with_one_look_at_each_short_request():
+    facts = facts_of(counted(tuple(20_000 + 1_000 * k for k in range(40))))
+    trace = replay(facts.ledger, get_policy("autogen-buffered"), window=200_000, usage=facts.usage)
+    sent = SentRequests.replayed(facts, trace)
+    with cProfile.Profile() as profile:
+        sent.shared_without(sent.fired)
+    assert len(sent.fired) > 20
+    assert calls_of(profile, SentRequests.view) == len(sent.fired)
+    assert calls_of(profile, common_length) == 0
