@@ -27,7 +27,8 @@ from guard_core.estimation.baselines import (
     returned_at,
     silent_truncations,
 )
-from guard_core.estimation.usage import PROVIDER, Usage, counts_of, usage_for
+from guard_core.estimation.usage import PROVIDER, Usage, usage_for
+from guard_core.estimation.view_counts import tokens_of_views
 from guard_core.findings.answer_room import AnswerRoom, answer_room
 from guard_core.findings.presence import RequestWords, request_words
 from guard_core.findings.tasks import task_column
@@ -40,7 +41,6 @@ from guard_core.sessions import Provenance, Session
 from guard_core.summaries.sizes import FixedSummaries
 from guard_core.trace import CompactionRecord, Trace
 from guard_core.triggers import is_forced
-from guard_core.view_columns import ViewColumns
 from guard_core.views import Span, View, followed
 from guard_core.windows.call_windows import CallWindow, call_windows
 from guard_core.windows.models import ModelAnswers, answers_of, main_model
@@ -465,12 +465,7 @@ class Facts:
             else:
                 views.append(record.before)
                 heuristics[index] = record.tokens_before
-        columns = ViewColumns.of(views)
-        if columns is not None:
-            tokens: list[int] = counts_of(self.usage, steps, columns, heuristics).tokens.tolist()
-            return views, tokens
-        rows = zip(steps.tolist(), views, heuristics.tolist(), strict=True)
-        return views, [self.usage.one(*row).tokens for row in rows]
+        return views, tokens_of_views(self.usage, steps, views, at[steps], heuristics)
 
     def without(self, item: Fired) -> int:
         """Prompt tokens of the request at a compaction's step had it not been made. Of a recording that is the
