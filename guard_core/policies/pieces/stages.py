@@ -124,8 +124,8 @@ class ScanRequest(NamedTuple):
 
 class StagedPolicy(ListPolicy):
     """The base of policies that say what they do in a run of steps. Whether they act follows from the sum of some costs
-    and not from the provider's counts, they act before calls alone or at the end of turns alone, and send their list
-    as it is."""
+    and not from the provider's counts, or is supposed and then compared with them (`first_other`); they act before
+    calls alone or at the end of turns alone, and send their list as it is."""
 
     acts_in_runs: ClassVar[bool] = True
     compares_searched: ClassVar[bool] = True  # what it compares is what the steps at which it acts are searched by
@@ -163,7 +163,7 @@ class StagedPolicy(ListPolicy):
         ledger, state = asked.ledger, asked.state
         if not self.walks(ledger, state):
             return None
-        costs, (own, most) = self.estimator(ledger), self.searched(asked.run.window)
+        own, most = self.searched(asked.run.window)
         prefix = own.prefix(ledger)
         places = np.flatnonzero(asked.looks >= 0)
         sums, looked = prefix[asked.looks[places]].tolist(), places.tolist()
@@ -188,8 +188,28 @@ class StagedPolicy(ListPolicy):
                 rows.append(row)
                 more.append(self.more_than_log(ledger, act.head, act.state, asked.run.window))
             place += 1
+        stages = self.stages_of(ledger, heads, rows, states, given)
+        walked = Walked(stages, held, None, {}, states[-1])
+        if self.compares_searched:
+            walked = walked._replace(
+                compared=np.array(more)[self._decided(walked)] + prefix[asked.at[: len(held)]],
+                compared_at_acts=np.array(more[:-1], dtype=np.int64) + prefix[asked.looks[stages.rows]],
+            )
+        return walked._replace(noted=self.noted_of(asked, heads, states, walked.before))
+
+    def stages_of(
+        self,
+        ledger: Ledger,
+        heads: Sequence[Head],
+        rows: Sequence[int],
+        states: Sequence[Any],
+        given: Sequence[Sequence[SummarizerInput]] = (),
+    ) -> Stages:
+        """The stages of a run: how the list begins before it and after each act, with the state there; `rows` and
+        `given` are those of the acts."""
+        costs = self.estimator(ledger)
         self._look_up(ledger, heads[-1].view)
-        stages = Stages(
+        return Stages(
             heads,
             np.array(rows, dtype=np.int64),
             np.array([messages_in(ledger, head.view) - head.kept_from for head in heads]),
@@ -198,13 +218,11 @@ class StagedPolicy(ListPolicy):
             given,
             np.array([state.watermark for state in states]),
         )
-        walked = Walked(stages, held, None, {}, states[-1])
-        if self.compares_searched:
-            walked = walked._replace(
-                compared=np.array(more)[self._decided(walked)] + prefix[asked.at[: len(held)]],
-                compared_at_acts=np.array(more[:-1], dtype=np.int64) + prefix[asked.looks[stages.rows]],
-            )
-        return walked._replace(noted=self.noted_of(asked, heads, states, walked.before))
+
+    def first_other(self, asked: ScanRequest, walked: Walked, compared: Ints, last: ProviderCounts) -> int:
+        """The first row of a run at which it does not do what was supposed: `compared` are the numbers at every step,
+        `last` the provider's last counts before it."""
+        return len(walked.held)
 
     def _look_up(self, ledger: Ledger, view: View) -> None:
         """Find at once what events cost that a view has in forms of their own: most are in the views before it, too."""
@@ -257,6 +275,8 @@ class StagedPolicy(ListPolicy):
         as_of = np.where(place < 0, state.as_of, np.where(known[place], place + start, -1))
         last_before = ProviderCounts(np.append(state.tokens, last[:-1]), np.append(state.as_of, as_of[:-1]))
         compared, compared_at_acts = self._compared_numbers(asked, walked, last_before)
+        if (other := self.first_other(asked, walked, compared, last_before)) < size:
+            return self._run_until(asked, other)
         columns = {
             "contents_built": at,
             "contents_decided": stages.messages[decided] + at,
@@ -282,7 +302,7 @@ class StagedPolicy(ListPolicy):
         return Acted(size, columns, counted, state, heads, tuple(records), size < len(asked.at))
 
     def _run_until(self, asked: ScanRequest, size: int) -> Acted | None:
-        """The run up to a request that is larger than the window: that one is decided by itself."""
+        """The run up to a request that is decided by itself: one that is larger than the window, for example."""
         shorter = asked._replace(at=asked.at[:size], looks=asked.looks[:size])
         walked = self.walked(shorter) if size else None
         run = None if walked is None else self._run_of(shorter, walked)

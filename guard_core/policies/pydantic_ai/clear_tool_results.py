@@ -15,17 +15,20 @@ from guard_core.costs import CALL, RESULT, tool_key
 from guard_core.forms import Arguments, Replaced
 from guard_core.forms.edits import place_in_event, tools_of
 from guard_core.ledger import Ints, Ledger, prefix_sums
+from guard_core.policies.pieces.counters import ProviderCounts
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import ListMessage, joined_view, until, view_of
+from guard_core.policies.pieces.stages import ScanRequest, StagedPolicy, Walked
 from guard_core.policies.pydantic_ai.counting import CHARS_PER_TOKEN, COSTS, GROUPS
 from guard_core.policies.pydantic_ai.limits import LimitedPolicy
 from guard_core.policies.pydantic_ai.parameters import SOURCE, harness_settings, limit_settings
 from guard_core.policies.settings import COUNT, SWITCH, KnownProblem, PolicyKind, RecordedRuns, Setting
 from guard_core.policies.settings import TEXT as WORDS
 from guard_core.trace import NOTHING_TO_COMPACT
-from guard_core.views import Span, View
+from guard_core.views import Span, View, shared
 
 PLACEHOLDER = "[tool result cleared]"
+SUPPOSED = 128  # steps; ours: so many are looked at before it is known whether it acts at each
 
 
 class PydanticAIClearSettings(msgspec.Struct, frozen=True):
@@ -70,8 +73,9 @@ class ToolPairs(NamedTuple):
     before: Ints
 
 
-class ClearToolResults(LimitedPolicy):
-    """The policy; see the module."""
+class ClearToolResults(LimitedPolicy, StagedPolicy):
+    """The policy; see the module. Once over its limit it acts at every call with new results, so that this is supposed
+    in a run of steps (`walked`)."""
 
     name: ClassVar[str] = "pydantic-ai-clear-tool-results"
     state_type: ClassVar[type] = ClearMemory
@@ -93,9 +97,52 @@ class ClearToolResults(LimitedPolicy):
         after = self._cleared(ledger, count, at)
         if after == request.view or self._saves_too_little(request, after):
             return ListOutcome(request.view, state, held=NOTHING_TO_COMPACT)
+        return ListOutcome(after, self._remembering(ledger, state, count))
+
+    def walked(self, asked: ScanRequest) -> Walked | None:
+        """It is supposed to act wherever there is a result that was not cleared, as long as it does at the first step
+        and nothing but the tokens matters."""
+        settings, ledger, state = self.settings, asked.ledger, asked.state
+        others = settings.max_messages or settings.min_clear_tokens or settings.never_grows
+        if others or not self._acts_first(asked):
+            return None
+        at = asked.at[:SUPPOSED]
+        counts = tool_pairs(ledger).before[at] - settings.keep_pairs
+        heads, states, rows = [self._list(state)], [state], list[int]()
+        held = np.zeros(len(at), dtype=np.int64)
+        for row, (stop, count) in enumerate(zip(at.tolist(), counts.tolist(), strict=True)):
+            if count <= states[-1].done:
+                continue
+            before, after = heads[-1].at(ledger, stop), self._cleared(ledger, count, stop)
+            if after == before:
+                held[row] = NOTHING_TO_COMPACT
+                continue
+            heads.append(self._head(shared(before, after), stop))
+            states.append(self._remembering(ledger, states[-1], count))
+            rows.append(row)
+        return Walked(self.stages_of(ledger, heads, rows, states), held, None, {}, states[-1])
+
+    def _acts_first(self, asked: ScanRequest) -> bool:
+        """Does it act at the first step of a run."""
+        state, rows, window = asked.state, np.array([asked.start]), asked.run.window
+        last = ProviderCounts(np.array([state.tokens]), np.array([state.as_of]))
+        sizes = self.sizes(asked.ledger, self._list(state), rows, asked.at[:1], last, state, window)
+        return bool(self.acts(sizes, self.counted(sizes), self.limit(window)).all())
+
+    def first_other(self, asked: ScanRequest, walked: Walked, compared: Ints, last: ProviderCounts) -> int:
+        """It does not act where it is not over the limit; without a count the list counts, which is not compared
+        here."""
+        acts = walked.held > 0
+        acts[walked.stages.rows] = True
+        is_unknown = (last.as_of < 0) & ((walked.before > 0) | bool(asked.state.head))
+        others = np.flatnonzero(acts & ~self.over(compared, self.limit(asked.run.window)) | is_unknown)
+        return int(others[0]) if len(others) else len(walked.held)
+
+    def _remembering(self, ledger: Ledger, state: ClearMemory, count: int) -> ClearMemory:
+        """The state after the first so many results were cleared."""
         clearing = self._clearing(ledger)
         last = clearing.events.item(clearing.cleared.item(count) - 1)
-        return ListOutcome(after, msgspec.structs.replace(state, done=count, last=last))
+        return msgspec.structs.replace(state, done=count, last=last)
 
     def _saves_too_little(self, request: ListRequest, after: View) -> bool:
         """Is less reclaimed than `min_clear_tokens`; with 0, is anything added where the request may not grow."""

@@ -1,10 +1,14 @@
 """The compaction of Pydantic AI's harness sends what the original sends."""
 
+import cProfile
+
 import msgspec
+import numpy as np
 import pytest
 
 from guard_core.conformance.libraries.function_model import words
 from guard_core.events import Event, MediaPart, Role, TextPart
+from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.policies.pydantic_ai.parameters import harness_settings
@@ -13,9 +17,12 @@ from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.summaries.sizes import ScriptedSummaries
 from guard_core.trace import HELD_REASONS
+from tests.big_sessions import big_session
 from tests.builders import image, model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 from tests.guard_core.policies.tools import run
+from tests.profiling import calls_of
+from tests.properties.test_replay_laws import StepByStep
 
 CLEARING = "pydantic-ai-clear-tool-results"
 ROUNDS = session(
@@ -41,6 +48,43 @@ def results(log=ROUNDS, **settings):
 
 def parts_of(request):
     return [part for event in request for part in event.parts if hasattr(part, "content")]
+
+
+@pytest.fixture(scope="module", params=["counted", "counted now and then", "compacted", "simulated"])
+def long_log(request):
+    log = big_session(400, 2 if request.param == "compacted" else 0)
+    if request.param == "counted now and then":
+        calls = (call if at % 50 < 30 else ModelCall(call.at, call.response) for at, call in enumerate(log.calls))
+        return Facts.of(msgspec.structs.replace(log, calls=tuple(calls)))
+    return Facts.of(msgspec.structs.replace(log, usage_ratio=2.0) if request.param == "simulated" else log)
+
+
+@pytest.mark.parametrize(
+    ("settings", "few"),
+    [
+        ({"max_tokens": 5_000}, True),
+        ({"max_tokens": 60_000}, False),  # it falls below the limit again and again
+        ({"max_tokens": 30_000, "keep_pairs": 40}, False),
+        ({"max_tokens": 5_000, "exclude_tools": "read_file", "clear_tool_inputs": True}, True),
+        ({"max_tokens": 30_000, "max_messages": 30}, False),
+        ({"max_tokens": 30_000, "min_clear_tokens": 400}, False),
+    ],
+)
+def test_clearing_in_runs_of_steps_is_clearing_step_by_step(settings, few, long_log):
+    policy = get_policy(CLEARING, **settings)
+    given = {"window": 200_000, "usage": long_log.usage}
+    with cProfile.Profile() as profile:
+        ahead = replay(long_log.ledger, policy, **given)
+    slow = replay(long_log.ledger, StepByStep(policy), **given)
+    for name in slow.columns.keys() - {"head"}:
+        assert np.array_equal(ahead.columns[name], slow.columns[name]), name
+    assert ahead.compactions == slow.compactions
+    ats = long_log.ledger.steps["at"].tolist()
+    assert all(ahead.view(step, at) == slow.view(step, at) for step, at in enumerate(ats))
+    assert ahead.digest() == slow.digest()
+    if few:
+        assert len(ahead.compactions) > 100
+        assert calls_of(profile, type(policy).decide) < 40
 
 
 @pytest.mark.parametrize(
