@@ -21,6 +21,7 @@ from guard_core.policies.agent_framework.groups import (
     TOOL_GROUPS,
     Included,
     Insertion,
+    is_each_a_run,
     is_plain,
     next_returning,
     run_starts,
@@ -43,12 +44,14 @@ from guard_core.policies.agent_framework.strategies import (
     without_oldest,
     without_tool_groups,
 )
+from guard_core.policies.base import Check
 from guard_core.policies.pieces.compared import GROUPS, MESSAGES, TOKENS
 from guard_core.policies.pieces.lists import ListMemory, ListOutcome, ListRequest, Sizes
 from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.policies.pieces.stages import Act, ScanRequest, StagedPolicy, Walked
 from guard_core.trace import NOTHING_TO_COMPACT, SUMMARISER_FAILED, Column, Head, head_of
-from guard_core.views import Span, Synthetic
+from guard_core.view_sums import messages_in
+from guard_core.views import Span, Synthetic, shared
 
 
 class ListState(ListMemory, frozen=True, omit_defaults=True):
@@ -315,7 +318,6 @@ class TokenBudget(AgentFrameworkPolicy):
     """TokenBudgetComposedStrategy."""
 
     name: ClassVar[str] = "agent-framework-token-budget"
-    acts_in_runs: ClassVar[bool] = False
     settings: own.TokenBudgetSettings
 
     def limit(self, window: int) -> int:
@@ -331,6 +333,24 @@ class TokenBudget(AgentFrameworkPolicy):
             if work.tokens > most:
                 work = shortened(work, most, system=system)
         return work
+
+    def walks(self, ledger: Ledger, state: Any) -> bool:
+        """Where no result brings back what was left out (`next_returning`)."""
+        return is_each_a_run(ledger)
+
+    def more_than_log(self, ledger: Ledger, head: Head, state: Any, window: int) -> int:
+        return super().more_than_log(ledger, head, state, window) + tokens_in(ledger, state.inserted)
+
+    def act(self, asked: ScanRequest, row: int, head: Head, state: Any) -> Act | int | None:
+        ledger, run, at = asked.ledger, asked.run, asked.at.item(row)
+        check = Check(ledger, asked.start + row, at, run.window, run.summarizer, session=run.session, todos=run.todos)
+        costs, view, limit = self.estimator(ledger), head.at(ledger, at), self.limit(run.window)
+        sizes = messages_in(ledger, view), costs.contents(view)
+        request = ListRequest(check, view, -1, limit, costs, *sizes)  # no strategy asks for what was compared
+        outcome = self.compact(request, state)
+        if outcome.held:
+            return outcome.held if outcome.state == state else None
+        return Act(self._head(shared(view, outcome.view), at), outcome.state, outcome.passes)
 
     def _tried(self, work: ListInWork, name: str, number: int) -> ListInWork:
         """The list after one of the strategies."""

@@ -49,11 +49,11 @@ NO_CALL = (SummarizerInput(),)
 
 class Act(NamedTuple):
     """What a library does at a step: how its list begins from there on, what is remembered (without the list and the
-    provider's count), and what a summariser was given in each of its calls."""
+    provider's count), and what a summariser was given in each of its calls, or the passes of which some had one."""
 
     head: Head
     state: Any
-    given: Sequence[SummarizerInput] = NO_CALL
+    given: Sequence[SummarizerInput | Pass] = NO_CALL
 
 
 class Stages(NamedTuple):
@@ -67,7 +67,7 @@ class Stages(NamedTuple):
     messages: Ints
     estimates: Ints
     summary_bytes: Ints
-    given: Sequence[Sequence[SummarizerInput]] = ()
+    given: Sequence[Sequence[SummarizerInput | Pass]] = ()
     watermarks: Ints | None = None
 
 
@@ -167,7 +167,7 @@ class StagedPolicy(ListPolicy):
         prefix = own.prefix(ledger)
         places = np.flatnonzero(asked.looks >= 0)
         sums, looked = prefix[asked.looks[places]].tolist(), places.tolist()
-        heads, states, rows, given = [self._list(state)], [state], list[int](), list[Sequence[SummarizerInput]]()
+        heads, states, rows, given = [self._list(state)], [state], list[int](), list[Sequence[SummarizerInput | Pass]]()
         more = [self.more_than_log(ledger, heads[0], state, asked.run.window)]
         held, place = np.zeros(len(asked.at), dtype=np.int64), 0
         while (place := bisect_right(sums, most - more[-1], place)) < len(sums):
@@ -203,7 +203,7 @@ class StagedPolicy(ListPolicy):
         heads: Sequence[Head],
         rows: Sequence[int],
         states: Sequence[Any],
-        given: Sequence[Sequence[SummarizerInput]] = (),
+        given: Sequence[Sequence[SummarizerInput | Pass]] = (),
     ) -> Stages:
         """The stages of a run: how the list begins before it and after each act, with the state there; `rows` and
         `given` are those of the acts."""
@@ -358,7 +358,9 @@ class StagedPolicy(ListPolicy):
                 step=step,
                 reason=self.reason_of(counted, limit),
                 passes=tuple(
-                    Pass(
+                    own
+                    if isinstance(own, Pass)
+                    else Pass(
                         contents_in,
                         decided - fixed,
                         own.contents,

@@ -23,6 +23,8 @@ from guard_core.views import SharedView, Span, Synthetic, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.conformance.libraries import check_equals_the_library
 from tests.guard_core.policies.tools import run
+from tests.profiling import calls_of
+from tests.properties.test_replay_laws import StepByStep
 
 
 @pytest.mark.parametrize("policy", [kind.name for kind in KINDS])
@@ -162,18 +164,44 @@ LONG_LIST = session(*(event for number in range(240) for event in (user("next"),
 @pytest.mark.parametrize(
     ("name", "settings", "most"),
     [  # given whole lists, it would look up 1,568, 12,705, 29,043 and 309
-        ("token-budget", {"token_budget": 12_000, "target_count": 20, "max_summary_input_tokens": 400}, 350),
-        ("token-budget", {"token_budget": 3_000, "inner": "tools+sliding90", "early_stop": False}, 4_000),
-        ("token-budget", {"token_budget": 12_000, "inner": "tools"}, 2_300),
+        ("token-budget", {"token_budget": 12_000, "target_count": 20, "max_summary_input_tokens": 400}, 400),
+        ("token-budget", {"token_budget": 3_000, "inner": "tools+sliding90", "early_stop": False}, 4_250),
+        ("token-budget", {"token_budget": 12_000, "inner": "tools"}, 2_500),
         ("context-window", {"max_context_window_tokens": 20_000, "max_output_tokens": 100}, 255),
     ],
 )
 def test_of_a_long_list_only_the_beginning_is_looked_at(name, settings, most):
-    """`groups_of` looks up the first run of each span that it groups, `most` times."""
+    """`groups_of` looks up the first run of each span that it groups, and a run of steps where it acts next, `most`
+    times."""
     policy, profile = get_policy(f"agent-framework-{name}", **settings), cProfile.Profile()
     profile.runcall(run, policy, LONG_LIST, window=1_000, summarizer=FixedSummaries(100))
     looked_up = sum(entry.callcount for entry in profile.getstats() if "bisect_right" in str(entry.code))
     assert 0 < looked_up <= most
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"token_budget": 12_000, "inner": "tools+summary+sliding90", "target_count": 20},
+        {"token_budget": 12_000, "inner": "tools", "early_stop": False},
+        {"token_budget": 2_000, "target_count": 20, "max_summary_input_tokens": 400},
+        {"token_budget": 10},
+    ],
+)
+@pytest.mark.parametrize("replies", [(100,), (100, None, 0, 40)], ids=["summaries", "failures"])
+def test_a_budget_is_kept_in_runs_of_steps_as_step_by_step(settings, replies):
+    policy, given = get_policy("agent-framework-token-budget", **settings), {"window": 100_000}
+    with cProfile.Profile() as profile:
+        ahead = run(policy, LONG_LIST, summarizer=ScriptedSummaries(replies), **given)
+    slow = run(StepByStep(policy), LONG_LIST, summarizer=ScriptedSummaries(replies), **given)
+    assert ahead.digest() == slow.digest()
+    assert ahead.state == slow.state
+    assert [ahead.view(step, call.at) for step, call in enumerate(LONG_LIST.calls)] == [
+        slow.view(step, call.at) for step, call in enumerate(LONG_LIST.calls)
+    ]
+    assert ahead.compactions
+    if len(replies) == 1:
+        assert calls_of(profile, type(policy).decide) < len(ahead) / 4
 
 
 def groups_of_log(log):
