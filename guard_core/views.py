@@ -200,6 +200,16 @@ def _pieces_of(view: tuple[Any, ...]) -> Pieces:
     return view.pieces if isinstance(view, SharedView) else ((view, len(view)),)
 
 
+def tuples_of(views: Iterable[View]) -> Iterator[View]:
+    """The tuples of segments that some views are made of, each once. Of one the last segments may be in no view."""
+    known: set[int] = set()
+    for view in views:
+        for piece, _ in _pieces_of(view):
+            if id(piece) not in known:
+                known.add(id(piece))
+                yield piece
+
+
 def common_length(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
     """How many segments two views have in common at their beginning."""
     if first is second:

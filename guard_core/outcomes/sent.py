@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,18 @@ from guard_core.summaries.continuation import repeats_request
 from guard_core.trace import Head, Trace
 from guard_core.view_columns import ViewColumns, common_beginnings, sent_views
 from guard_core.view_sums import ViewSums
-from guard_core.views import LONG, Inserted, Segment, Span, Synthetic, View, common_length, exchanged, followed
+from guard_core.views import (
+    LONG,
+    Inserted,
+    Segment,
+    Span,
+    Synthetic,
+    View,
+    common_length,
+    exchanged,
+    followed,
+    tuples_of,
+)
 
 SameMessage = Callable[[Inserted, Inserted], bool]
 
@@ -88,6 +100,8 @@ class SentRequests:
             return repeated
         if self.columns is not None:
             repeating = self.columns.by_message(repeats_request).any(axis=0)
+        elif not any(map(repeats_request, chain.from_iterable(tuples_of(head.view for head in self.trace.heads)))):
+            return repeated
         else:
             repetitions = ViewSums(repeats_request)
             by_head = np.array([repetitions.total(head.view) > 0 for head in self.trace.heads])

@@ -9,6 +9,7 @@ from guard_core.checker import check
 from guard_core.estimation.estimators import Heuristic
 from guard_core.events import Event, ReasoningPart, Role
 from guard_core.findings import recorded_findings
+from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.outcomes.sent import SentRequests, common_beginning
 from guard_core.policies import get_policy
@@ -16,7 +17,9 @@ from guard_core.replay import replay
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction, Session
 from guard_core.summaries.continuation import repeats_request
 from guard_core.summaries.sizes import FixedSummaries
+from guard_core.view_sums import ViewSums
 from guard_core.views import Inserted, Span, Synthetic, common_length
+from tests.big_sessions import big_session
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.outcomes.cast import counted, facts_of
 from tests.profiling import calls_of
@@ -228,3 +231,14 @@ def test_what_would_have_been_in_common_is_found_with_one_look_at_each_short_req
     assert len(sent.fired) > 20
     assert calls_of(profile, SentRequests.view) == len(sent.fired)
     assert calls_of(profile, common_length) == 0
+
+
+def test_where_no_message_repeats_a_request_long_views_are_not_added_up():
+    facts = Facts.of(big_session(300, 0))
+    trace = replay(facts.ledger, get_policy("agent-framework-tool-result"), window=200_000, usage=facts.usage)
+    sent = SentRequests.replayed(facts, trace)
+    assert sent.columns is None
+    with cProfile.Profile() as profile:
+        assert (sent.repeated == -1).all()
+    assert calls_of(profile, ViewSums.total) == 0
+    assert 0 < calls_of(profile, repeats_request) < 20 * len(trace.heads)
