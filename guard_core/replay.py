@@ -5,7 +5,7 @@ Views are priced and not built, and between two compactions a policy checks many
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -45,7 +45,14 @@ class Job:
     request: str | None = None
     todos: tuple[Todo, ...] = ()
 
-    def check(self, step: int, point: Point = Point.BEFORE_CALL, at: int | None = None, attempt: int = 0) -> Check:
+    def check(
+        self,
+        step: int,
+        point: Point = Point.BEFORE_CALL,
+        at: int | None = None,
+        attempt: int = 0,
+        known: Mapping[str, int] | None = None,
+    ) -> Check:
         """What the policy may look at at a point before a step, over `at` events (default: those of the step)."""
         steps = self.run.ledger.steps
         user_event = steps["user_event"].item(step)
@@ -63,6 +70,7 @@ class Job:
             usage=self.run.usage,
             point=point,
             attempt=attempt,
+            known=known,
         )
 
     def points(self, step: int) -> Iterator[tuple[Point, int]]:
@@ -186,6 +194,7 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
     usual, last = FIRST_BLOCK, step
     acts_in_runs = getattr(policy, "acts_in_runs", False)  # its `scan` looks over steps at which it acts, too
     while step < steps:
+        ahead = None  # what is known of the step when it is decided
         if calm >= enough:
             quiet = policy.scan(run, step, min(step + block, steps), state)
             block = min(block * 2, LARGEST_BLOCK)
@@ -197,7 +206,8 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
                 step += quiet.size
                 if not quiet.ended:
                     continue
-        decided, state = _decide(job, step, state)
+            ahead = quiet.ahead if isinstance(quiet, Quiet) else None
+        decided, state = _decide(job, step, state, ahead)
         yield step, decided, state
         if decided.compactions:  # the next one comes after about as many steps as this one: looked over at once
             apart, last = step - last, step
@@ -210,14 +220,14 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
         block = usual
 
 
-def _decide(job: Job, step: int, state: State) -> tuple[Decided, State]:
+def _decide(job: Job, step: int, state: State, known: Mapping[str, int] | None) -> tuple[Decided, State]:
     """One step at all of the policy's points, and again where the provider refuses the request."""
     policy, usage = job.policy, job.run.usage
 
     def count(asked: RequestDecision) -> RequestCount:
         return usage.one(step, asked.decision.view, int(asked.decision.evidence["heuristic_sent"]))
 
-    asked = ask(job, step, state)
+    asked = ask(job, step, state, known)
     counted = count(asked)
     # a provider that answers whatever it is sent says so, and one that refuses by another count than it reports
     refuses, refused_by = getattr(usage, "refuses", True), getattr(usage, "refused", None)
@@ -273,15 +283,17 @@ def most_attempts(policy: Policy) -> int:
     return int(getattr(policy, "most_attempts", MOST_ATTEMPTS))
 
 
-def ask(job: Job, step: int, state: State) -> RequestDecision:
-    """The decision of one step, after all of the policy's points since the last call."""
+def ask(job: Job, step: int, state: State, known: Mapping[str, int] | None = None) -> RequestDecision:
+    """The decision of one step, after all of the policy's points since the last call. `known`: what the run before it
+    knows of it from this state."""
+    before = state
     compactions: list[CompactionRecord] = []
     for point, at in job.points(step):
         early = job.policy.decide(job.check(step, point, at), state)
         state = early.state
         if early.compaction is not None:
             compactions.append(early.compaction)
-    decision = job.policy.decide(job.check(step), state)
+    decision = job.policy.decide(job.check(step, known=known if state is before else None), state)
     raised = decision.evidence.get("held") == RAISED  # no request is made that a provider could refuse
     return RequestDecision(decision, tuple(compactions), bool(compactions), ended=raised)
 

@@ -339,18 +339,19 @@ class AttributedUsage:
         places = self._as_recorded(head, sums, kept_from, at.item(stop - 1))
         bases = [self.ledger.bases[place] for place in places]
         edges = [*(start + int(np.searchsorted(at[start:stop], base.at)) for base in bases), stop]
-        runs = [self._run_replaced(start, edges[0], head, kept_from, epoch)] if start < edges[0] else []
+        runs = [self._run_replaced(start, edges[0], head, kept_from, epoch, sums)] if start < edges[0] else []
         for place, base, (since, until) in zip(places, bases, pairwise(edges), strict=True):
             runs += [self._run_recorded(since, until, base.view, base.at, place)] if since < until else []
         return runs[0] if len(runs) == 1 else CountedRun(*map(np.concatenate, zip(*runs, strict=True)))
 
-    def _run_replaced(self, start: int, stop: int, head: View, kept_from: int, epoch: int) -> CountedRun:
+    def _run_replaced(
+        self, start: int, stop: int, head: View, kept_from: int, epoch: int, sums: _SegmentSums
+    ) -> CountedRun:
         """As `run`, for requests with a message that some policy wrote, which are none of the recorded ones."""
-        at, sums = self.ledger.steps["at"], self._sums(head)
-        first = at.item(start)
-        begins, events = sums.begins + (kept_from == 0 < first), sums.events + first - kept_from
+        at = self.ledger.steps["at"][start:stop]
+        begins, events = sums.begins + (kept_from == 0 < at.item(0)), sums.events + at.item(0) - kept_from
         price = self._price_cut(start, head, sums._replace(begins=begins, events=events), epoch)
-        tokens = self._span(kept_from, at[start:stop]) + price
+        tokens = self._span(kept_from, at) + price
         if price < 0 or sums.saved:
             tokens = np.maximum(np.maximum(tokens, 0) - sums.saved, 0)
         reported = self.ledger.steps["prompt_tokens"][start:stop] > 0
@@ -507,7 +508,7 @@ class AttributedUsage:
 
     def _span(self, start: int, stop: Ints) -> Ints:
         prefix = self.anchors.kept
-        return np.asarray(np.where(stop > start, np.maximum(prefix[stop] - prefix[start], 0), 0))
+        return np.maximum(prefix[np.maximum(stop, start)] - prefix.item(start), 0)
 
     def _alike(self, start: int, stop: int, kept_from: int) -> Iterator[tuple[int, int]]:
         """Runs of steps whose requests differ only in how far they reach.

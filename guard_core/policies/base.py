@@ -50,7 +50,8 @@ class Check(NamedTuple):
 
     `at` events are in the log. `request_bytes` and `request` are the user's words of this turn (0: none, None: text not
     known). `session` is there where texts are: a live guard, a page that shows messages. `usage` is the provider,
-    `attempt` counts how often it refused this step's request.
+    `attempt` counts how often it refused this step's request. `known` are the entries of this step that `scan` has
+    computed from the same state (`Quiet.ahead`), None where it has not.
     """
 
     ledger: Ledger
@@ -66,6 +67,7 @@ class Check(NamedTuple):
     usage: Usage | None = None
     point: Point = Point.BEFORE_CALL
     attempt: int = 0
+    known: Mapping[str, int] | None = None
 
 
 class Decision(NamedTuple):
@@ -102,6 +104,7 @@ class Quiet(NamedTuple):
     column is its value at every step.
 
     All of them send `head`. `ended`: the next step must be decided, it is not just the end of what was asked for.
+    `ahead`: what the run knows of that step's entries, which `decide` then need not compute.
     """
 
     size: int
@@ -110,6 +113,7 @@ class Quiet(NamedTuple):
     state: State
     ended: bool
     head: Head = WHOLE_LOG
+    ahead: Mapping[str, int] | None = None
 
 
 class Acted(NamedTuple):

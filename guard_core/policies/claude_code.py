@@ -168,16 +168,17 @@ class ClaudeCode(CountedPolicy):
         """A summary, then the newest answers and what follows them: none in old versions, more after a refusal. At a
         threshold nothing where no other answer is before those, after a refusal nothing before the first answer."""
         messages = history.messages
-        rounds, answers = self.settings.kept_rounds, np.count_nonzero(messages.is_model)
+        is_model = messages.is_model
+        rounds, answers = self.settings.kept_rounds, np.count_nonzero(is_model)
         if history.point is Point.ON_OVERFLOW:
             if not answers:
                 return NOTHING_TO_COMPACT
             rounds = self.settings.kept_rounds_refused
-            cut = last_marked(messages.is_model, rounds) if rounds else self._cut_after_refusal(history)
+            cut = last_marked(is_model, rounds) if rounds else self._cut_after_refusal(history)
         else:
             if 0 < answers <= rounds:
                 return NOTHING_TO_COMPACT
-            cut = last_marked(messages.is_model, rounds)
+            cut = last_marked(is_model, rounds)
         asks = (Ask(messages.between(0, cut), self.settings.summary_budget),)
         summary = SummaryMessage(asks, frame=FRAMES[self.settings.profile])
         at = messages.event_at(cut, history.stop)

@@ -19,7 +19,7 @@ from guard_core.policies.hermes.explaining import explain
 from guard_core.policies.hermes.messages import HermesEstimates, message_count
 from guard_core.policies.hermes.settings import HermesMemory, HermesSettings
 from guard_core.policies.pieces.counters import last_counts
-from guard_core.policies.pieces.request_numbers import REFUSED, sent_columns
+from guard_core.policies.pieces.request_numbers import REFUSED, only_grow, sent_columns
 from guard_core.trace import NOTHING_TO_COMPACT, STILL_OVER, Column, CompactionRecord, Head, Term, Trace
 from guard_core.views import View, content_count
 
@@ -117,7 +117,7 @@ class Hermes:
     def scan(self, run: ReplayRun, start: int, stop: int, state: HermesMemory) -> Quiet | None:
         ledger, head = run.ledger, Head(state.head, state.kept_from)
         at = ledger.steps["at"][start:stop]
-        if (at < head.kept_from).any() or (np.diff(at) < 0).any():
+        if not only_grow(ledger, head, start, stop):
             return None
         threshold = self.settings.threshold(run.window)
         costs, estimates = self.estimator(ledger), HermesEstimates(ledger, self.settings, run.session)

@@ -31,6 +31,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import msgspec
@@ -39,7 +40,7 @@ from numpy.typing import NDArray
 
 from guard_core.estimation.agents_view import compared_counts
 from guard_core.estimation.estimators import Heuristic
-from guard_core.estimation.usage import Usage, normal
+from guard_core.estimation.usage import Usage
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Check, Decision, Point, Quiet, ReplayRun
 from guard_core.policies.pieces.counters import (
@@ -67,9 +68,11 @@ from guard_core.policies.pieces.plans import (
     SummariserCall,
     SummaryMessage,
     joined,
+    pass_of,
     summarised,
+    view_left,
 )
-from guard_core.policies.pieces.request_numbers import REFUSED, sent_columns
+from guard_core.policies.pieces.request_numbers import REFUSED, only_grow, sent_columns
 from guard_core.summaries.base import Summary
 from guard_core.trace import (
     INDEX,
@@ -81,12 +84,11 @@ from guard_core.trace import (
     Column,
     CompactionRecord,
     Head,
-    Pass,
     Term,
     Trace,
 )
 from guard_core.view_sums import messages_in
-from guard_core.views import Segment, Span, Synthetic, View
+from guard_core.views import Span, Synthetic, View
 
 NO_COUNT, PROVIDER_COUNT, ESTIMATE = range(3)  # in the words of the column counted_by
 NONE = -1  # in a column: no value
@@ -175,7 +177,11 @@ class CountedPolicy(ABC):
     @property
     def counts_by(self) -> tuple[UsageCounter, str]:
         """What its count depends on beside the log: the counter, and the form of the messages that it counts."""
-        return self.counter, self.form
+        return self._counts, self.form
+
+    @cached_property
+    def _counts(self) -> UsageCounter:
+        return self.counter  # kept, as a replay asks for it several times a step
 
     @property
     def uncounted(self) -> TokenEstimate | None:
@@ -275,28 +281,19 @@ class CountedPolicy(ABC):
     # ---- one step
 
     def decide(self, check: Check, state: Any) -> Decision:
-        ledger, rows, own = check.ledger, np.array([check.step]), slice(check.step, check.step + 1)
+        ledger, rows = check.ledger, np.array([check.step])
         looks = looks_of(self.looks, ledger, check.step)
         head = Head(state.head, state.kept_from, self.form)
         if check.point is Point.END_OF_TURN:
             return self._tidied(check, state, head, looks)
-        last = ProviderCounts(np.array([state.tokens]), np.array([state.as_of]))
-        counts = last
-        if self.counter.at_turn_start:
-            counts = ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
-            if looks.begins[0]:
-                state = msgspec.structs.replace(state, turn_tokens=state.tokens, turn_as_of=state.as_of)
-        at = np.array([check.at])
-        sent = sent_columns(self.estimator(ledger), head, at)
-        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
-        numbers = self._as_compared(numbers, ledger, check.usage, own, counts)
-        threshold = self._threshold(self.window_used(state, check.window))
-        evidence = {name: int(values[0]) for name, values in (numbers | sent).items()}
-        evidence |= {"threshold": threshold, **_remembered(state)}
+        evidence = self._evidence(check, state, head, looks) if check.known is None else {**check.known}
+        threshold = evidence["threshold"]
+        if self._counts.at_turn_start and looks.begins[0]:
+            state = msgspec.structs.replace(state, turn_tokens=state.tokens, turn_as_of=state.as_of)
         view = head.at(ledger, check.at)
         if check.point is Point.ON_OVERFLOW:
             return self._recovered(check, state, head, evidence)
-        if not (looks.looks[0] and self._fires(numbers["decision_tokens"], threshold)[0]):
+        if not (looks.looks[0] and self._fires(np.array([evidence["decision_tokens"]]), threshold)[0]):
             if self.clears(ledger, rows, looks.stop, state, check.window)[0]:
                 history = CompactableHistory(
                     check, state, head.at(ledger, int(looks.stop[0])), int(looks.stop[0]), check.point
@@ -309,6 +306,18 @@ class CountedPolicy(ABC):
             return Decision(view, state, {**evidence, "held": held or NOTHING_TO_COMPACT})
         reason = f"{evidence['decision_tokens']:,} tokens {self.relation} threshold {threshold:,}"
         return self._compacted(CompactableHistory(check, state, head.at(ledger, stop), stop, point), evidence, reason)
+
+    def _evidence(self, check: Check, state: Any, head: Head, looks: PolicyLooks) -> dict[str, int]:
+        """The numbers of one step, on which it is decided."""
+        ledger, at, own = check.ledger, np.array([check.at]), slice(check.step, check.step + 1)
+        counts = ProviderCounts(np.array([state.tokens]), np.array([state.as_of]))
+        if self._counts.at_turn_start:
+            counts = ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
+        numbers = self._numbers(ledger, looks, counts, self._uncounted(ledger, head, at, state), head)
+        numbers = self._as_compared(numbers, ledger, check.usage, own, counts)
+        numbers |= sent_columns(self.estimator(ledger), head, at)
+        entries = {name: int(values[0]) for name, values in numbers.items()}
+        return entries | {"threshold": self._threshold(self.window_used(state, check.window)), **_remembered(state)}
 
     def _recovered(self, check: Check, state: Any, head: Head, evidence: dict[str, int]) -> Decision:
         """The provider refused the request."""
@@ -350,7 +359,7 @@ class CountedPolicy(ABC):
             return Decision(view, state, {**evidence, "held": RAISED if self.raises else SUMMARISER_FAILED})
         if summaries:
             plan, summaries = self.fitted(history, plan, summaries)
-            held, remembers = self.refuses(history, _view_of(plan, summaries))
+            held, remembers = self.refuses(history, view_left(plan, summaries))
             fallback = self.instead(history) if held else None
             if fallback is not None:
                 return self._finished(history, fallback, [], evidence, reason)
@@ -397,7 +406,7 @@ class CountedPolicy(ABC):
         """The decision with its record, once the summaries are there."""
         check, ledger, state = history.check, history.ledger, history.state
         costs = self.estimator(ledger)
-        head = self._head(ledger, _view_of(plan, summaries), history.stop)
+        head = self._head(ledger, view_left(plan, summaries), history.stop)
         after = head.at(ledger, check.at)
         sent = costs.request(after)
         summary = next((item.message for item in summaries if item.message is not None), None)
@@ -424,7 +433,7 @@ class CountedPolicy(ABC):
         record = CompactionRecord(
             step=check.step,
             reason=reason,
-            passes=tuple(self._pass(history, answer, after, sent, plan.dropped) for answer in answers or [NO_ANSWER]),
+            passes=tuple(pass_of(history, answer, after, sent, plan.dropped) for answer in answers or [NO_ANSWER]),
             before=before,
             after=after,
             tokens_before=evidence["heuristic_decided"],
@@ -446,23 +455,6 @@ class CountedPolicy(ABC):
         }
         return Decision(after, memory, entries, record)
 
-    def _pass(self, history: CompactableHistory, answer: SummariserCall, after: View, sent: int, dropped: int) -> Pass:
-        """The evidence of one call of the summariser; without one, of what was cleared."""
-        costs = self.estimator(history.ledger)
-        return Pass(
-            contents_in=messages_in(history.ledger, history.view),
-            tokens_in=costs.contents(history.view),
-            summariser_contents=messages_in(history.ledger, answer.given),
-            summariser_tokens=answer.tokens,
-            summary_bytes=answer.summary.bytes,
-            contents_after=messages_in(history.ledger, after),
-            tokens_after=sent,
-            failed=answer.failed,
-            empty=bool(answer.given) and not answer.summary.bytes and not answer.failed,
-            dropped_before_summariser=dropped,
-            summariser_view=answer.given,
-        )
-
     def _head(self, ledger: Ledger, carried: View, stop: int) -> Head:
         """How requests begin after a compaction of the events before `stop`: where it keeps the last of them, the
         events that follow are part of the same span."""
@@ -476,14 +468,14 @@ class CountedPolicy(ABC):
     def scan(self, run: ReplayRun, start: int, stop: int, state: Any) -> Quiet | None:
         ledger, head, own = run.ledger, Head(state.head, state.kept_from, self.form), slice(start, stop)
         at, rows = ledger.steps["at"][own], np.arange(start, stop)
-        if (at < head.kept_from).any() or (np.diff(at) < 0).any():
+        if not only_grow(ledger, head, start, stop):
             return None
         looks = looks_in(self.looks, ledger).within(own)
         columns = sent_columns(self.estimator(ledger), head, at)
         run_counts = last_counts(run, start, stop, head, columns["heuristic_sent"], state.tokens, state.as_of)
         last = ProviderCounts(run_counts.tokens, run_counts.as_of)
         counts, turn_counts = ProviderCounts(last.tokens[:-1], last.as_of[:-1]), None
-        if self.counter.at_turn_start:
+        if self._counts.at_turn_start:
             counts, turn_counts = counts_before_turns(
                 last, looks.begins, ProviderCounts(np.array([state.turn_tokens]), np.array([state.turn_as_of]))
             )
@@ -492,14 +484,16 @@ class CountedPolicy(ABC):
         threshold = self._threshold(self.window_used(state, run.window))
         fires = looks.looks & self._fires(columns["decision_tokens"], threshold)
         held = np.where(fires, self._gates(ledger, rows, looks.stop, state), 0)
-        ends = (fires & (held == 0)) | (self.tidied(ledger, looks, state) & looks.begins)
+        ends = fires & (held == 0)
+        if self.tidies:
+            ends |= self.tidied(ledger, looks, state) & looks.begins
         ends |= ~fires & self.clears(ledger, rows, looks.stop, state, run.window)
         if self.most_refusals:
             may_try = (ledger.steps["turn"][rows] != state.turn) | (state.attempts < self.most_refusals)
             ends |= may_try & (run_counts.counted.tokens > run.largest_answered)
         ended = bool(ends.any())
         size = int(np.argmax(ends)) if ended else stop - start
-        constants: dict[str, NDArray[Any] | float] = {"threshold": threshold, **_remembered(state)}
+        constants: dict[str, Any] = {"threshold": threshold, **_remembered(state)}
         columns["held"] = held
         if size:
             state = msgspec.structs.replace(state, tokens=int(last.tokens[size]), as_of=int(last.as_of[size]))
@@ -507,12 +501,14 @@ class CountedPolicy(ABC):
             tokens, as_of = (int(values[size - 1]) for values in turn_counts)
             state = msgspec.structs.replace(state, turn_tokens=tokens, turn_as_of=as_of)
         cut = {name: values[:size] for name, values in columns.items()}
-        return Quiet(size, cut | constants, run_counts.first(size), state, ended, head)
+        entries = {name: values.item(size) for name, values in columns.items() if name != "held"} if ended else {}
+        ahead = entries | constants if ended else None
+        return Quiet(size, cut | constants, run_counts.first(size), state, ended, head, ahead)
 
     def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
         looks = looks_in(self.looks, run.ledger)
         last = ProviderCounts(*counts_in(run.ledger))
-        if self.counter.at_turn_start:
+        if self._counts.at_turn_start:
             after_last = ProviderCounts(*(np.append(values, values[-1:]) for values in last))
             last, _ = counts_before_turns(after_last, looks.begins, ProviderCounts(np.array([0]), np.array([-1])))
         uncounted = trace["heuristic_decided"] if self.uncounted else np.full(len(last.tokens), NONE)
@@ -536,7 +532,7 @@ class CountedPolicy(ABC):
     ) -> dict[str, Ints]:
         """The columns of the decision at some steps, whose requests begin with a head; None: they are the recorded
         ones, of which `uncounted` is the estimate."""
-        counter, (tokens, as_of) = self.counter, counts
+        counter, (tokens, as_of) = self._counts, counts
         known = as_of >= 0
         output, pending = np.zeros(len(as_of), dtype=np.int64), np.zeros(len(as_of), dtype=np.int64)
         if counter.output:
@@ -586,13 +582,6 @@ class CountedPolicy(ABC):
 
 
 UNNAMED = (Point.BEFORE_CALL, Point.AFTER_RESULTS, Point.BEFORE_TURN)  # points that a record need not name
-
-
-def _view_of(plan: Plan, summaries: list[AskedSummary]) -> View:
-    """What a plan leaves, with its summaries."""
-    messages = iter([item.message for item in summaries if item.message is not None])
-    items: list[Segment] = [next(messages) if isinstance(item, SummaryMessage) else item for item in plan.items]
-    return normal(tuple(items))
 
 
 def _remembered(state: Any) -> dict[str, int]:

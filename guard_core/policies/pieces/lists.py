@@ -26,7 +26,7 @@ from guard_core.policies.pieces.counters import ProviderCounts, counts_in, last_
 from guard_core.policies.pieces.looks import ends_before, turn_ends
 from guard_core.policies.pieces.message_columns import in_form
 from guard_core.policies.pieces.messages import ListMessage, MessageCosts, messages_of
-from guard_core.policies.pieces.request_numbers import REFUSED, sent_columns, sent_numbers
+from guard_core.policies.pieces.request_numbers import REFUSED, only_grow, sent_columns, sent_numbers
 from guard_core.sessions import Provenance
 from guard_core.summaries.base import Summary, SummaryRequest
 from guard_core.trace import (
@@ -447,7 +447,7 @@ class ListPolicy(ABC):
     def scan(self, run: ReplayRun, start: int, stop: int, state: Any) -> Quiet | Acted | None:
         ledger, head = run.ledger, self._list(state)
         at = ledger.steps["at"][start:stop]
-        if (at < head.kept_from).any() or (np.diff(at) < 0).any():
+        if not only_grow(ledger, head, start, stop):
             return None
         columns = sent_columns(self.estimator(ledger), head, at)
         before = state.tokens, state.as_of

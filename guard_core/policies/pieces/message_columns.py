@@ -78,9 +78,8 @@ class MessageColumns:
 
     def event_at(self, index: int, end: int) -> int:
         """The event of the first message from `index` on that is one; `end` where there is none."""
-        events = self.event[index:]
-        places = np.flatnonzero(events >= 0)
-        return int(events[places[0]]) if len(places) else end
+        events = map(self.event.item, range(index, len(self.event)))
+        return next((event for event in events if event >= 0), end)
 
     def between(self, start: int, stop: int) -> View:
         """The messages from `start` up to `stop`, as a view."""

@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 from guard_core.errors import SummaryFailed
 from guard_core.estimation.agents_view import largest_answered
 from guard_core.estimation.estimators import Heuristic
+from guard_core.estimation.usage import normal
 from guard_core.events import Role
 from guard_core.ledger import Ledger
 from guard_core.policies.base import Check, Point
 from guard_core.policies.pieces.message_columns import MessageColumns, between, list_messages
 from guard_core.summaries.base import Summary, SummaryRequest
+from guard_core.trace import Pass
+from guard_core.view_sums import messages_in
 from guard_core.views import Segment, Synthetic, View, content_count
 
 
@@ -94,11 +97,36 @@ class SummariserCall(NamedTuple):
 NO_ANSWER = SummariserCall((), 0, Summary(0), failed=False)  # of a compaction that asks no summariser
 
 
+def pass_of(history: CompactableHistory, answer: SummariserCall, after: View, sent: int, dropped: int) -> Pass:
+    """The evidence of one call of the summariser, without one of what was cleared: `after` is the request that is sent
+    then, of so many tokens by the estimate; so many messages were `dropped` before."""
+    return Pass(
+        contents_in=messages_in(history.ledger, history.view),
+        tokens_in=Heuristic.of(history.ledger).contents(history.view),
+        summariser_contents=messages_in(history.ledger, answer.given),
+        summariser_tokens=answer.tokens,
+        summary_bytes=answer.summary.bytes,
+        contents_after=messages_in(history.ledger, after),
+        tokens_after=sent,
+        failed=answer.failed,
+        empty=bool(answer.given) and not answer.summary.bytes and not answer.failed,
+        dropped_before_summariser=dropped,
+        summariser_view=answer.given,
+    )
+
+
 class AskedSummary(NamedTuple):
     """A summary message, None where there is no text for one, and the answers that it is made of."""
 
     message: Synthetic | None
     answers: tuple[SummariserCall, ...]
+
+
+def view_left(plan: Plan, summaries: list[AskedSummary]) -> View:
+    """What a plan leaves, with its summaries."""
+    messages = iter([item.message for item in summaries if item.message is not None])
+    items: list[Segment] = [next(messages) if isinstance(item, SummaryMessage) else item for item in plan.items]
+    return normal(tuple(items))
 
 
 def joined(asks: tuple[Ask, ...]) -> Ask:

@@ -8,6 +8,7 @@ import pytest
 from guard_core.estimation.usage import RatioUsage
 from guard_core.events import Role, ToolResultPart
 from guard_core.policies import get_policy, policy_kind
+from guard_core.policies.claude_code import ClaudeCode
 from guard_core.requests import materialise
 from guard_core.sessions import ModelCall
 from guard_core.views import Span
@@ -207,3 +208,20 @@ def test_microcompact_clears_old_results_until_forty_thousand_tokens_are_left(si
     assert sum(size < 100 for size in sent) == cleared
     assert sent[cleared:] == sizes[cleared:]
     assert results_sent(sizes) == sizes
+
+
+def test_a_run_knows_the_numbers_of_the_step_behind_it_at_which_something_happens():
+    known = []
+
+    class Watched(ClaudeCode):
+        def decide(self, check, state):
+            decision = super().decide(check, state)
+            if check.known is not None:
+                known.append(check.step)
+                assert super().decide(check._replace(known=None), state) == decision
+            return decision
+
+    policy = Watched(get_policy("claude-code", profile=CAPPED).settings)
+    trace = run(policy, rounds(40, 170_000), window=54_000)
+    assert len(trace.compactions) > 1
+    assert {record.step for record in trace.compactions} <= {*known}

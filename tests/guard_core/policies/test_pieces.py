@@ -20,7 +20,9 @@ from guard_core.policies.pieces.groups import groups_of
 from guard_core.policies.pieces.looks import POINTS, looks_at, looks_in, looks_of
 from guard_core.policies.pieces.message_columns import between, list_messages
 from guard_core.policies.pieces.messages import messages_of
+from guard_core.policies.pieces.request_numbers import only_grow
 from guard_core.sessions import ModelCall
+from guard_core.trace import Head
 from guard_core.views import Span, Synthetic, content_count
 from tests.builders import model, session, tool_call, tool_result, user
 from tests.guard_core.policies.tools import run
@@ -130,3 +132,12 @@ def test_a_replay_finds_out_once_where_its_policy_looks():
     trace = profile.runcall(run, get_policy("codex"), log, window=1_000)
     assert len(trace.compactions) > 20
     assert calls_of(profile, looks_at) <= 4
+
+
+def test_requests_only_grow_up_to_a_step_with_fewer_events_and_behind_it():
+    calls = (ModelCall(1, 1, 10), ModelCall(3, 3, 20), ModelCall(2, None, 15), ModelCall(5, 5, 30))
+    ledger, whole = Ledger.of(session(*LOG.events, calls=calls)), Head((), 0, "")
+    runs = [(start, stop) for start in range(4) for stop in range(start + 1, 5)]
+    growing = [(start, stop) for start, stop in runs if only_grow(ledger, whole, start, stop)]
+    assert growing == [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 4)]
+    assert not only_grow(ledger, Head((Synthetic("summary", 40),), 4, ""), 1, 2)  # the head has later events
