@@ -9,6 +9,9 @@ note in place of a group brings the first one back, and that a group is taken ap
 late, too.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from guard_core.policies.agent_framework import policies as own
 from guard_core.policies.agent_framework import settings as data
 from guard_core.policies.settings import BEGINS_WITH_ANSWER, KnownProblem, PolicyKind, RecordedRuns
@@ -18,9 +21,21 @@ _LIBRARY, _COUNTED = "agent-framework", "list_tokens"
 _IDS = {"id_prefix": "m"}  # the runs were made with ids m0, m1, ...
 
 
+def framework_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of the library as our settings. No list fits a budget of 0 tokens or less, nor one of 1, for a
+    message has more; in ours 0 is the window."""
+    given = dict(parameters)
+    return given | {"token_budget": max(given["token_budget"], 1)} if "token_budget" in given else given
+
+
 def _runs(strategy: str, **settings: str | int) -> RecordedRuns:
     return RecordedRuns(
-        _LIBRARY, strategy, settings={**_IDS, **settings}, tokens_column=_COUNTED, strips_summaries=True
+        _LIBRARY,
+        strategy,
+        settings={**_IDS, **settings},
+        tokens_column=_COUNTED,
+        settings_of=framework_settings,
+        strips_summaries=True,
     )
 
 

@@ -11,7 +11,7 @@ from guard_core.events import Event, ReasoningPart, Role
 from guard_core.findings.facts import Facts
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
-from guard_core.policies.agent_framework import KINDS
+from guard_core.policies.agent_framework import KINDS, framework_settings
 from guard_core.policies.agent_framework.counting import LINE_COSTS, inserted_tokens, message_costs
 from guard_core.policies.agent_framework.groups import Included, groups_of
 from guard_core.policies.base import dump_state, load_state
@@ -65,6 +65,13 @@ def after(log, policy, **settings):
 )
 def test_groups_stay_or_go_whole(policy, settings, left):
     assert after(TOOLS, f"agent-framework-{policy}", **settings) == left
+
+
+@pytest.mark.parametrize("budget", [0, -5])
+def test_of_a_budget_of_nothing_the_newest_group_is_left(budget):
+    """Measured: agent-framework-core 1.23.0 sends the newest group alone, without the system message."""
+    given = framework_settings({"token_budget": budget, "inner": "sliding3"})
+    assert after(TOOLS, "agent-framework-token-budget", **given) == (Span(6, 8),)
 
 
 @pytest.mark.parametrize(("answer", "what"), [(None, "failed"), (0, "empty")])
