@@ -48,9 +48,9 @@ TRIM = PolicyKind(
 
 
 def trimmed_to(tokens: Any) -> Any:
-    """The library's limit for what the summariser is given as our setting: of 0 tokens, which no message fits, as of 1;
-    without a limit 0."""
-    return 0 if tokens is None else tokens or 1
+    """The library's limit for what the summariser is given as our setting: of 0 tokens or fewer, which no message fits,
+    as of 1; without a limit 0."""
+    return 0 if tokens is None else max(tokens, 1)
 
 
 def summarization_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:

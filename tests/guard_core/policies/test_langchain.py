@@ -222,10 +222,11 @@ def test_where_no_message_fits_the_summariser_none_is_asked():
     assert trace.compactions[0].passes[0].fallback
 
 
-def test_a_summariser_that_may_be_given_no_tokens_is_not_asked():
-    # 1.4.7 trims to 0 tokens, and gives all to the summariser only with None
+@pytest.mark.parametrize("limit", [0, -5])
+def test_a_summariser_that_may_be_given_no_tokens_is_not_asked(limit):
+    # measured: 1.4.7 trims to 0 tokens or fewer, and gives all to the summariser only with None
     assert summarization_settings({"trim_tokens_to_summarize": None})["trim_tokens_to_summarize"] == 0
-    trim = summarization_settings({"trim_tokens_to_summarize": 0})["trim_tokens_to_summarize"]
+    trim = summarization_settings({"trim_tokens_to_summarize": limit})["trim_tokens_to_summarize"]
     trace = summarised(
         [user("Go"), says("Yes?"), user("On")],
         [3],
