@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from guard_core.agent_versions import numbers
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import (
     Event,
@@ -35,35 +34,32 @@ from guard_core.events import (
     ToolCallPart,
     ToolResultPart,
     part_text,
-    utf8_bytes,
 )
 from guard_core.plural import counted
 from guard_core.recordings.base import Recording
 from guard_core.recordings.formats.codex import lines as codex_lines
 from guard_core.recordings.formats.codex import look
 from guard_core.recordings.formats.codex import words as codex_words
+from guard_core.recordings.formats.codex.histories import left_without, old_base
 from guard_core.recordings.formats.codex.known_names import NAMES
 from guard_core.recordings.formats.codex.origin import origin_notes, parent_of
-from guard_core.recordings.formats.codex.waiting import BYTES_PER_TOKEN, WaitingItems, estimates_items
+from guard_core.recordings.formats.codex.waiting import WaitingItems, estimates_items
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import chat, fields, summary_words
 from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.placeholders import is_placeholder
-from guard_core.recordings.reading.rebase import LogIndex, view_of
+from guard_core.recordings.reading.rebase import LogIndex
 from guard_core.recordings.reading.source import ByteSource
 from guard_core.recordings.reading.versions import single
 from guard_core.sessions import AgentSetting, Evidence, ModelCall, RecordedCompaction, Session, ToolDefinition
 from guard_core.triggers import POST_TURN
-from guard_core.views import View
 
 TOO_LONG = "context_window_exceeded"  # what Codex calls an error of a request that was too long
 ONE_TURN = AgentSetting("process_per_turn", 1, "begun by `codex exec`, each turn of which is a process of its own")
 _TURN_STARTS = frozenset({"task_started", "turn_started"})
 _COMPLETE = frozenset({"task_complete", "turn_complete"})
 _TURN_ENDS = _COMPLETE | {"turn_aborted"}
-KEPT_USER_TOKENS = 20_000  # of user messages in a local compaction: COMPACT_USER_MESSAGE_MAX_TOKENS, codex-rs/core
-SUMMARIES_DROPPED_FROM = (0, 60)  # 0.58.0 repeats earlier summaries in later requests, 0.60.1 does not
 
 
 class CodexRolloutFormat:
@@ -366,7 +362,7 @@ class CodexRolloutReader:
         if kind == "token_count":
             self._token_count(fields.mapping(payload, "info"), where)
         elif kind == "thread_rolled_back":
-            self._rolled_back(fields.tokens(payload, "num_turns") or 0)
+            self._rolled_back(fields.tokens(payload, "num_turns") or 0, where)
         elif kind == "thread_name_updated":
             self.title = fields.text(payload, "thread_name") or self.title
         else:
@@ -440,7 +436,7 @@ class CodexRolloutReader:
             messages = tuple(event for event in said if event is not None and event.parts != self._system)
             base, inserted = self.index.rebase(messages)
         else:
-            base, inserted = self._old_base(summary)
+            base, inserted = old_base(self.log, self.index, fields.text(self.meta, "cli_version"), summary)
             note = "The file has the summary only: the history behind it is put together from the user's messages."
         self.awaits_estimate = True
         self.waiting = WaitingItems()
@@ -511,36 +507,19 @@ class CodexRolloutReader:
         self.index.forget(len(self.log.events))
         return msgspec.structs.replace(call, at=len(self.log.events), response=None)
 
-    def _old_base(self, summary: str) -> tuple[View, tuple[Event, ...]]:
-        """Opening context, last user messages and summary, as versions without a replacement history built it. Before
-        SUMMARIES_DROPPED_FROM the summaries of earlier compactions were messages of the user as well."""
-        outlines, turns = self.log.outlines, self.index.turns()
-        first = turns[0] if turns else len(outlines)
-        opening: list[int | None] = [index for index in range(first) if outlines[index].meta]
-        said: list[tuple[int, Event | None]] = [(index, None) for index in turns]
-        if () < numbers(fields.text(self.meta, "cli_version")) < SUMMARIES_DROPPED_FROM:
-            said += [(item.at, item.messages[-1]) for item in self.log.compactions if item.messages]
-        room, users, messages = KEPT_USER_TOKENS * BYTES_PER_TOKEN, list[int | None](), list[Event]()
-        for index, older in sorted(said, key=lambda one: (one[0], one[1] is None), reverse=True):
-            room -= sum(utf8_bytes(part_text(part)) for part in (older or self.log.events[index]).parts)
-            if room < 0:
-                break
-            users.append(None if older else index)
-            messages += [older] if older else []
-        if summary:
-            messages.insert(0, Event(role=Role.USER, parts=(TextPart(summary),), meta=True))
-        return view_of([*opening, *reversed(users), *([None] if summary else [])]), tuple(reversed(messages))
-
-    def _rolled_back(self, turns: int) -> None:
-        """The user took back some turns: they are in no later request."""
+    def _rolled_back(self, turns: int, where: Where) -> None:
+        """The user took back some turns: they are in no later request. More turns than began since the last compaction
+        reach into what it left."""
         floor = self.log.compactions[-1].at if self.log.compactions else 0
         turns_so_far = self.index.turns()
         starts = turns_so_far[bisect_left(turns_so_far, floor) :]
-        if not turns or not starts:
+        left = left_without(self.log, turns - len(starts)) if turns > len(starts) else None
+        if not turns or not (starts or left):
             return
         self._settle()
-        cut = starts[-min(turns, len(starts))]
-        while cut > max(floor, turns_so_far[0]) and self.log.outlines[cut - 1].meta:  # written by Codex before the turn
+        cut = floor if left else starts[-min(turns, len(starts))]
+        least = cut if left else max(floor, turns_so_far[0])
+        while cut > least and self.log.outlines[cut - 1].meta:  # written by Codex before the turn
             cut -= 1
         first = bisect_left(self.log.calls, cut, key=lambda call: call.at)
         removed = self.log.calls[first:]
@@ -550,6 +529,11 @@ class CodexRolloutReader:
         self.index.forget(cut)
         self.log.windows = [(min(at, cut), window) for at, window in self.log.windows]
         what = f"{counted(turns, 'turn')} with {counted(len(removed), 'call')}"
+        if left is not None:
+            base, messages = left
+            note = f"The user took back {counted(turns, 'turn')}, also of those that the compaction before had left."
+            edit = RecordedCompaction(cut, Evidence.DECLARED, "edit", base, messages, note=note)
+            self.log.compaction(msgspec.structs.replace(edit, line=where.line, timestamp=where.at))
         self.log.notes.append(f"Rolled back and not in the log: {what}. Their tokens count apart.")
 
     # -- the end

@@ -11,9 +11,11 @@ from guard_core import recordings
 from guard_core.errors import DamagedRecording, LimitExceeded
 from guard_core.events import ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart, part_text
 from guard_core.findings import Facts, recorded_findings
+from guard_core.ledger import Ledger
 from guard_core.recordings.formats.codex.rollout import FORMAT
 from guard_core.requests import materialise
 from guard_core.sessions import Evidence
+from guard_core.triggers import is_counted
 from guard_core.windows.window_evidence import other_windows, stated_windows
 from tests.guard_core.recordings.checks import (
     SAMPLES,
@@ -343,6 +345,51 @@ def test_what_codex_told_ahead_of_a_turn_is_rolled_back_with_it():
     assert [text[:22] for text in texts(session)] == ["<environment_context>a", "List the files", "I look.", "", "Keep"]
     first = session_of(opening, *TURN, rollback)
     assert [text[:22] for text in texts(first)] == ["<environment_context>a"]
+
+
+def sent(session, step: int) -> list[str]:
+    view, epoch = Ledger.of(session).recorded_view(step)
+    return [part_text(event.parts[0])[:27].strip() for event in materialise(view, session, epoch)]
+
+
+@pytest.mark.parametrize(
+    ("turns", "left"),
+    [
+        (1, ["List the files", "Sort them", "<environment_context>", "Count them"]),
+        (2, ["List the files", "Sort them"]),
+        (3, ["List the files"]),
+        (9, []),
+    ],
+)
+@pytest.mark.parametrize("later", [0, 1])
+def test_turns_are_taken_back_from_what_a_compaction_left_its_summary_being_one(turns, left, later):
+    # As 0.144.6 sent it: the summary counts as a turn, and what Codex wrote before a turn goes with it.
+    said = [
+        user("List the files"),
+        user("Sort them"),
+        user("<environment_context>"),
+        user("Count them"),
+        user(f"{PREFIX} files"),
+    ]
+    compacted = line("compacted", message="", replacement_history=[entry["payload"] for entry in said])
+    rest = (call("c2"), result("c2"), usage(300, 2_200), assistant("Done."), usage(400, 2_600))
+    more = (user("And now?"), assistant("Now this."), usage(500, 3_100)) * later
+    rollback = line("event_msg", type="thread_rolled_back", num_turns=turns + later)
+    session = session_of(
+        *TURN, *said[1:4], *rest, compacted, *rest, *more, rollback, user("Go on"), assistant("Yes."), usage(350, 3_500)
+    )
+    assert sent(session, len(session.calls) - 1) == [*left, "Go on"]
+    assert [item.kind for item in session.compactions] == ["summary", "edit"]
+    assert [call.prompt_tokens for call in session.side_calls] == [300, 400, *[500] * later]
+    assert len([item for item in session.compactions if is_counted(item)]) == 1
+
+
+def test_turns_since_a_compaction_are_taken_back_without_touching_what_it_left():
+    compacted = line("compacted", message="", replacement_history=[TURN[0]["payload"], user(f"{PREFIX} a")["payload"]])
+    rollback = line("event_msg", type="thread_rolled_back", num_turns=1)
+    session = session_of(*TURN, compacted, user("Sort"), assistant("No."), rollback, user("Go on"), assistant("Yes."))
+    assert [item.kind for item in session.compactions] == ["summary"]
+    assert sent(session, len(session.calls) - 1) == ["List the files", PREFIX[:27].strip(), "Go on"]
 
 
 def test_paths_of_changed_files_are_no_names_of_tools():
