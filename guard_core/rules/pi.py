@@ -2,8 +2,8 @@
 
 Measured by running 0.73.1, 0.74.2, 0.79.0 and 0.84.2, which look at the end of turns alone, and 0.85.1 and 1.6.0, which
 look before every call, count what was appended since as well, and do nothing while all messages are within what they
-keep. Recordings name no version: the later ones show by their system prompt (from 0.86 on), or by a compaction within
-a turn that no refused request forced. The count is written into the recording (`tokensBefore`).
+keep, as does 0.79.10. Recordings name no version: the later ones show by their system prompt (from 0.86 on), or by a
+compaction within a turn that no refused request forced. The count is written into the recording (`tokensBefore`).
 """
 
 from __future__ import annotations
@@ -93,18 +93,17 @@ ALL_KEPT, UNANSWERED = 1, 2  # marks of `held`
 
 
 def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints:
-    """Checks at which all messages would be kept, in versions that look before every call, or where what is kept was
-    typed: by that or the default, or by the smallest history that was compacted, which is more than what is kept. And
-    those at the end of a turn that was aborted or whose last calls failed: pi goes by the last message, which has no
-    usage then (0.73.1, `_checkCompaction`), and does not look where it was aborted."""
+    """Checks at which all messages would be kept: by what was typed or the default, or by the smallest history that was
+    compacted, which is more than what is kept. 0.74.2, which looks at the end of turns, compacts such a history, too,
+    and 0.79.10 does not (run): where a file does not tell, only sessions whose every compaction was of more are taken
+    for ones of the latter. And those at the end of a turn that was aborted or whose last calls failed: pi goes by the
+    last message, which has no usage then (0.73.1, `_checkCompaction`), and does not look where it was aborted."""
     recent = whole(typed, KEEP_RECENT, 0)
     within_turns = any(item.name == WITHIN_TURNS for item in session.settings)
     results = prefix_sums(((ledger.events["flags"] & HAS_RESULT) > 0).astype(np.int64))
     waits = results[checks.stop] > results[np.minimum(checks.start, checks.stop)]
     is_unanswered = waits & (checks.between > 0) & (checks.place < 0) & (not within_turns)
     unanswered = np.where(is_unanswered, UNANSWERED, 0)
-    if recent is None and not within_turns:
-        return unanswered
     at = np.array([item.at for item in session.compactions], dtype=np.int64)
     starts = [
         next((part.start for part in item.base if isinstance(part, Span)), item.at) for item in session.compactions
@@ -114,8 +113,10 @@ def held(session: Session, ledger: Ledger, checks: Checks, typed: Typed) -> Ints
     tokens = ledger.prefix_by("messages of pi", message_tokens)
     sizes = tokens[checks.stop] - tokens[np.minimum(first[epoch], checks.stop)]
     recent_tokens = RECENT_TOKENS if recent is None else recent
-    all_kept = sizes < min([recent_tokens, *sizes[checks.place >= 0].tolist()])
-    return np.where(all_kept, ALL_KEPT, 0) + unanswered
+    compacted = sizes[checks.place >= 0].tolist()
+    if recent is None and not within_turns and min(compacted, default=0) < recent_tokens:
+        return unanswered
+    return np.where(sizes < min([recent_tokens, *compacted]), ALL_KEPT, 0) + unanswered
 
 
 # Where the context was edited since the last answer, 1.6.0 compares characters / 4 of all messages and system prompt

@@ -863,6 +863,26 @@ def test_pi_does_not_compact_a_history_within_what_it_was_told_to_keep(recent, m
     assert OwnChecks(session, ledger, explanation).at(2).reason.startswith("all messages" if not missed else "")
 
 
+@pytest.mark.parametrize(("chars", "missed"), [(90_000, 0), (9_000, 1)])
+def test_a_history_that_pi_keeps_as_a_whole_is_no_missed_check_where_only_larger_ones_were_compacted(chars, missed):
+    """0.79.10 looks at the end of turns and leaves small histories alone; versions before compact them, too."""
+    log = [
+        user("go"),
+        model("ok"),
+        user("go on"),
+        model("reading"),
+        tool_result("x" * chars, id="1"),
+        model("done"),
+        user("and now"),
+        model("ok"),
+    ]
+    calls = tuple(ModelCall(at, at, size, None, None, 7) for at, size in ((1, 160_000), (3, 161_000), (5, 162_000)))
+    cut = RecordedCompaction(6, Evidence.DECLARED, "summary", (Inserted(0), Span(4, 6)), (user("sum"),), "")
+    session = Session(tuple(log), (*calls, ModelCall(7, 7, 9_000, None, None, 7)), (cut,), format="pi")
+    explanation = explain(session, typed={"contextWindow": "166384"})
+    assert (explanation.agrees, len(explanation.missed)) == (1 - missed, missed)
+
+
 @pytest.mark.parametrize("failed", [True, False])
 def test_a_check_at_which_opencode_asked_for_a_summary_in_vain_is_no_missed_one(failed):
     session = transcript("opencode", "1.18.33", prompts=(20_000, 170_000, 169_000, 167_000))
