@@ -187,6 +187,9 @@ class _Batch:
 
 
 def _compressed(texts: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """In the order of their keys: on PostgreSQL, transactions that bring the same texts wait for each other, which is a
+    deadlock where each has them in another order."""
+    texts = dict(sorted(texts.items()))
     compressor = zstandard.ZstdCompressor(level=compression.LEVEL)
     plain: list[bytes | bytearray | memoryview] = list(texts.values())
     if len(plain) < 2:

@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from guard_core.errors import GuardError
@@ -13,6 +15,8 @@ from inspector.models import Session, SessionChunk
 from inspector.storage import chunks, loading, storing
 from inspector.storage.appending import append
 from inspector.storage.assessment import assess
+from inspector.storage.contents import key_of, packed
+from inspector.storage.texts import store_texts
 from tests.big_sessions import big_session
 from tests.builders import user
 from tests.inspector.pages.conftest import stored
@@ -165,3 +169,13 @@ def test_what_is_read_of_a_session_that_grows_meanwhile_is_of_one_moment():
     assert (ledger.step_count, len(attribution.tokens)) == (len(head.calls), ledger.event_count)
     grown = loading.load_ledger(row)
     assert len(loading.load_attribution(row).tokens) == grown.event_count > ledger.event_count
+
+
+def test_texts_are_stored_in_one_order_so_that_batches_with_the_same_ones_never_wait_for_each_other():
+    events = [user(f"text {number}") for number in range(40)]
+    keys = [key.hex().upper() for key in sorted(key_of(packed(event)) for event in events)]
+    for some in (events, events[::-1]):
+        with CaptureQueriesContext(connection) as queries:
+            store_texts(some)
+        (insert,) = [query["sql"].upper() for query in queries if "INSERT" in query["sql"]]
+        assert sorted(keys, key=insert.index) == keys
