@@ -208,6 +208,6 @@ def _is_named(session: Session) -> bool:
 
 
 def _name(session: Session) -> str:
-    if not session.agent or session.agent.casefold() == session.format:
+    if not session.agent or session.format in ("", session.agent.casefold()):
         return session.agent or session.format or "an unknown agent"
     return f"{session.agent} ({session.format})"

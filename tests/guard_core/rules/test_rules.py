@@ -945,6 +945,11 @@ def test_without_a_rule_the_prompt_and_the_total_still_bound_the_threshold():
     )
 
 
+def test_an_agent_that_streams_itself_is_called_by_its_name_alone():
+    built = msgspec.structs.replace(transcript("homemade"), agent="my agent", format="")
+    assert headline(explain(built)).startswith("The rule by which my agent compacts is not known here.")
+
+
 def test_of_a_simulated_session_no_agent_is_said_to_have_a_rule():
     session = SAMPLES["healthy"].build()
     assert headline(explain(session)) == (
