@@ -10,6 +10,17 @@ from tests.builders import model, session, user
 from tests.inspector.streamed import lines_of
 
 
+def test_a_long_name_widens_no_page(open_page, served):
+    long = session(user("Go"), model("Done."), title="w" * 300, agent="a" * 200, model="m" * 200, window=180_000)
+    client = Client(served.origin)
+    client.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines_of(long)))
+    assert client.wait(60)
+    for width in (360, 1024, 1440):
+        page = open_page(width=width)
+        page.goto("/running/")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
 def test_agents_appear_while_the_page_is_open(page, served):
     page.add_init_script(
         """window.shown = [];
