@@ -20,6 +20,7 @@ from guard_core.calls_left import CallsLeft
 from guard_core.findings import Facts
 from guard_core.findings.arising import Alert, alerts
 from guard_core.findings.peak import held_against
+from guard_core.sessions import Provenance
 from inspector.models import Session
 from inspector.storage import loading
 from inspector.storage.alerts import facts_of
@@ -30,11 +31,12 @@ FORGOTTEN_AFTER = 60.0  # seconds in which no page has asked
 
 class LastPrompt(NamedTuple):
     """Tokens of the last prompt that a provider counted, and the window of the model of its call: 0 tokens where that
-    is not known. `is_own`: it is the session's window."""
+    is not known. `is_own`: it is the session's window; `is_assumed`: nothing says that window."""
 
     tokens: int
     window: int
     is_own: bool
+    is_assumed: bool = False
 
 
 class Outlook(NamedTuple):
@@ -102,4 +104,6 @@ def _last_prompt(facts: Facts) -> LastPrompt | None:
     if not len(counted):
         return None
     step, case = int(counted[-1]), facts.recording
-    return LastPrompt(int(counts[step]), held_against(case, step), case.rests_on_window(step))
+    is_own = case.rests_on_window(step)
+    is_assumed = is_own and facts.window.source is Provenance.ASSUMED
+    return LastPrompt(int(counts[step]), held_against(case, step), is_own, is_assumed)

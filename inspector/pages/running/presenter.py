@@ -93,12 +93,12 @@ def row(one: GrowingSession, now: datetime) -> RunningAgent:
 
 
 def _prompt(last: LastPrompt | None) -> str:
-    """The last counted prompt in words: of which window, and whose that is."""
+    """The last counted prompt in words: of which window, and whose that is, or that it is assumed."""
     if last is None:
         return DASH
     if not last.window:
         return tokens(last.tokens) + ("" if last.is_own else "; the window of that call's model is not known")
-    whose = "" if last.is_own else ", the window of that call's model"
+    whose = (", assumed" if last.is_assumed else "") if last.is_own else ", the window of that call's model"
     return f"{tokens(last.tokens)} of {tokens(last.window)}{whose}"
 
 

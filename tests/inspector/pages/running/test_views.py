@@ -76,6 +76,16 @@ def test_a_prompt_of_a_model_whose_window_is_not_known_has_no_share(client):
     assert prompts(client)[1] == "300,000; the window of that call&#x27;s model is not known"
 
 
+def test_a_window_that_nothing_says_is_called_assumed(client):
+    lines = lines_of(session(user("Go"), model("Done."), title="a", model="unheard-of"))
+    lines[0]["session"].pop("window")
+    for line in lines:
+        if "calls" in line:
+            line["calls"] |= {"model": "unheard-of", "prompt_tokens": 90_000}
+    assert send(client, "a", 0, lines).status_code == 200
+    assert prompts(client) == ["90,000 of 128,000, assumed"]
+
+
 def test_a_near_miss_is_marked_before_the_session_is_assessed_again(client):
     stream(client, "nearly", 95_000)
     longer = lines_of(session(user("Go"), model("Done."), user("And?"), model("Yes."), title="nearly", window=100_000))
