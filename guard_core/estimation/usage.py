@@ -25,7 +25,7 @@ from guard_core.ledger import Ints, Ledger, prefix_sums
 from guard_core.trace import Head
 from guard_core.view_columns import ViewColumns
 from guard_core.view_sums import ManySums, PlainViews
-from guard_core.views import Inserted, Segment, Span, Synthetic, View, event_count, followed
+from guard_core.views import Inserted, Segment, Span, Synthetic, View, followed
 
 # Indices into guard_core.trace.PROMPT_SOURCES.
 PROVIDER, MODELLED, ASSUMED = 1, 2, 3
@@ -226,17 +226,9 @@ class AttributedUsage:
         if any(not isinstance(item, Synthetic) and getattr(item, "form", True) for item in segments):
             return None
         recorded = self.ledger.steps["prompt_tokens"][steps]
-        rows = [
-            (
-                self._segment(item, -1),
-                isinstance(item, Synthetic),
-                isinstance(item, Span) and item.start == 0,
-                event_count((item,)),
-            )
-            for item in segments
-        ]
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-        tokens, written, begins, events = (prefix_sums(column)[filled] for column in columns)
+        columns = np.array([self._sums_of((item,)) for item in segments], dtype=np.int64)
+        added = _SegmentSums._make(prefix_sums(column)[filled] for column in columns.reshape(-1, len(sums)).T)
+        tokens, written, begins, events = added.tokens, added.written, added.begins, added.events
         has_first = begins + sums.begins + ((kept_from == 0) & (at > 0)) > 0
         is_whole = has_first & (sums.events + events + np.maximum(at - kept_from, 0) >= at)
         cut = np.where(is_whole, self.attribution.prologue, 0)
@@ -246,8 +238,7 @@ class AttributedUsage:
         modelled = self.attribution.overhead + cut + sums.tokens + tokens + tail
         source = np.full(len(steps), self._source, dtype=np.int64)
         counted = CountedRun(np.maximum(modelled, 0), recorded > 0, source)
-        sizes = prefix_sums(np.array([self._sums((item,)).bytes for item in segments], dtype=np.int64))[filled]
-        alike = self._sizes.alike(sums.bytes + sizes - self._sizes.log[np.minimum(kept_from, at)])
+        alike = self._sizes.alike(sums.bytes + added.bytes - self._sizes.log[np.minimum(kept_from, at)])
         grown = ((*segments[: int(filled[row])], Span(int(kept_from[row]), int(at[row]))) for row in alike.tolist())
         self._count_again(counted, steps, alike, [followed(head, len(head), rest) for rest in grown])
         return counted

@@ -41,3 +41,14 @@ def test_the_counts_of_replaced_requests_are_those_of_each(name, few, facts):
     if few:
         assert len(views) > 50
         assert calls_of(profile, AttributedUsage.one) < len(views) / 4
+
+
+def test_each_segment_of_growing_requests_is_priced_once():
+    facts = Facts.of(big_session(300, 0))
+    trace = replay(facts.ledger, get_policy("agent-framework-tool-result"), window=20_000, usage=facts.usage)
+    views, steps = [record.before for record in trace.compactions], np.flatnonzero(trace.columns["fired"])
+    with cProfile.Profile() as profile:
+        tokens_of_views(facts.usage, steps, views, facts.ledger.steps["at"][steps], np.zeros_like(steps))
+    segments = len(views[-1])
+    assert segments > 200
+    assert segments <= calls_of(profile, AttributedUsage._segment) < segments + 20
