@@ -28,6 +28,12 @@ function refresh(beside) {
   if (unsent) htmx.trigger(settings(), "submit"); // a field that was off keeps its value, and is used again
 }
 
+// htmx goes through all elements that it removes, which takes longer than to show the new ones: those of the results hold
+// nothing that would have to be ended. Not around the focus, which htmx gives back.
+document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target } }) => {
+  if (target.id === "results" && !target.contains(document.activeElement)) target.replaceChildren();
+});
+
 const typed = new Map(); // what was typed for settings that another policy does not have: it comes back with them
 
 function restore(focused, answered) {

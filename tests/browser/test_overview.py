@@ -390,6 +390,21 @@ def test_the_chart_comes_before_the_words_and_its_points_once(overview):
     overview.unroute_all()
 
 
+def test_results_are_replaced_without_a_look_at_each_of_their_elements(overview):
+    looked_at = """() => {
+      window.passed = 0;
+      document.addEventListener("htmx:beforeCleanupElement", ({ target }) => {
+        window.passed += target.matches("#results *");
+      });
+    }"""
+    overview.evaluate(looked_at)
+    before = overview.inner_text("#results")
+    overview.fill("#set-window", "90000")
+    overview.press("#set-window", "Enter")
+    wait(overview, "text => document.getElementById('results').innerText !== text", before)
+    assert overview.evaluate("window.passed") == 0
+
+
 def test_a_sent_address_shows_the_same_replay(overview, open_page):
     overview.fill("#set-buffer", "40%")
     overview.wait_for_url(re.compile(r"buffer=40%25"))
