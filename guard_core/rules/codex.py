@@ -26,6 +26,7 @@ from guard_core.errors import SettingError
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.codex import default_limit, output_tokens
 from guard_core.policies.pieces.estimates import rounded_up
+from guard_core.recordings.formats.codex.origin import CONTINUES
 from guard_core.recordings.formats.codex.rollout import ONE_TURN
 from guard_core.recordings.formats.codex.waiting import ITEMS_COUNTED_BEFORE, ITEMS_COUNTED_FROM
 from guard_core.rules.base import Agent, Hypothesis, Keeps, KeptShape, OwnRule, Stretch
@@ -99,7 +100,10 @@ def counter(stretch: Stretch) -> RuleCounter:
     version = _release(stretch)
     if () < version < PENDING_FROM:
         return LAST_TOTAL
-    return ITEM_COUNTER if ITEMS_COUNTED_FROM <= version < ITEMS_COUNTED_BEFORE else COUNTER
+    own = ITEM_COUNTER if ITEMS_COUNTED_FROM <= version < ITEMS_COUNTED_BEFORE else COUNTER
+    # A turn that is sent anew begins a file in 0.171.0, and the reasoning before it counts (run).
+    continues = stretch.setting(CONTINUES.name) is not None and _ENCRYPTS.search(stretch.model) is not None
+    return replace(own, lacks_beginning=True) if continues else own
 
 
 def is_growth(typed: Typed) -> bool:

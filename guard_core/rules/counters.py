@@ -92,6 +92,7 @@ class RuleCounter:
     `pending_tokens` of calls and compactions. `earlier` estimates the tokens of each event that count besides once the
     user has written again, since the last compaction; `lacks` says which events the file has without what is estimated,
     and `lacks_words` what that is: the count at a compaction is then not known, at other checks it is the least.
+    `lacks_beginning`: it continues another file, and up to the first compaction some of that may be there.
     `carried` has the tokens that do not count at each check."""
 
     name: str
@@ -103,6 +104,7 @@ class RuleCounter:
     earlier: Callable[[Ledger], Ints] | None = None
     lacks: Callable[[Ledger], Ints] | None = None
     lacks_words: str = ""
+    lacks_beginning: bool = False
     carried: Callable[[Session, Ledger, Checks], Ints] | None = None
 
 
@@ -201,9 +203,11 @@ def _earlier_at(ledger: Ledger, checks: Checks, counter: RuleCounter, column: Ca
 
 def _is_lacking(ledger: Ledger, checks: Checks, counter: RuleCounter) -> NDArray[np.bool_]:
     """The compactions before which the agent counted something that the file does not hold."""
-    if counter.lacks is None:
-        return np.zeros(len(checks.step), dtype=np.bool_)
-    return np.asarray((checks.place >= 0) & (_earlier_at(ledger, checks, counter, counter.lacks) > 0))
+    compacted = checks.place >= 0
+    lacking = compacted & (np.cumsum(compacted) == 1) & counter.lacks_beginning
+    if counter.lacks is not None:
+        lacking |= compacted & (_earlier_at(ledger, checks, counter, counter.lacks) > 0)
+    return np.asarray(lacking)
 
 
 def _appended_at(session: Session, ledger: Ledger, checks: Checks, counter: RuleCounter) -> Ints:

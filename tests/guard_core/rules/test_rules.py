@@ -11,6 +11,7 @@ from guard_core.errors import SettingError
 from guard_core.events import Event, MediaPart, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from guard_core.ledger import Ledger
 from guard_core.policies import get_policy, policy_kind
+from guard_core.recordings.formats.codex.origin import CONTINUES
 from guard_core.recordings.formats.codex.rollout import ONE_TURN
 from guard_core.rules import AGENTS, Agreement, Moment, agent_of, explain
 from guard_core.rules.aider import SETTING
@@ -597,6 +598,27 @@ GROWTH = {"model_auto_compact_token_limit_scope": "body_after_prefix"}
 def in_codex(prompts: tuple[int, ...], usable: int = 190_000) -> Session:
     built = transcript("codex", "0.171.0", prompts=prompts, tokens_before=None)
     return msgspec.structs.replace(built, window=Sourced(usable, Provenance.RECORDER))
+
+
+@pytest.mark.parametrize("model_name", ["gpt-5.1-codex", OPUS])
+def test_a_first_count_of_codex_is_not_known_where_the_file_continues_another(model_name):
+    """A turn that is sent anew begins a file in 0.171.0 (run): the encrypted reasoning before it counts, too."""
+    events, calls, compactions = [], [], []
+    for prompt in (40_000, 49_000, 30_000, 49_500, 20_000):
+        if prompt in (30_000, 20_000):
+            cut = (Inserted(0),), (user("sum"),), "auto"
+            compactions.append(RecordedCompaction(len(events), Evidence.DECLARED, "summary", *cut))
+        else:
+            events.append(user("go"))
+        calls.append(ModelCall(len(events), len(events), prompt, None, None, 10, model_name))
+        events += [model("reading"), tool_result("x" * 4_000, id=str(prompt))]
+    session = Session(tuple(events), tuple(calls), tuple(compactions), format="codex", settings=(CONTINUES,))
+    session = msgspec.structs.replace(session, window=Sourced(258_400, Provenance.RECORDER))
+    explanation = explain(session, typed={"model_auto_compact_token_limit": "50000"})
+    first, second = explanation.compactions
+    is_unknown = model_name != OPUS
+    assert (first.decision_tokens is None, first.verdict is Agreement.NOT_MODELLED) == (is_unknown, is_unknown)
+    assert (second.decision_tokens, second.verdict) == (50_512, Agreement.AGREES)
 
 
 def test_codex_may_count_what_was_added_to_the_first_prompt_alone():

@@ -42,7 +42,7 @@ from guard_core.recordings.formats.codex import look
 from guard_core.recordings.formats.codex import words as codex_words
 from guard_core.recordings.formats.codex.histories import left_without, old_base
 from guard_core.recordings.formats.codex.known_names import NAMES
-from guard_core.recordings.formats.codex.origin import origin_notes, parent_of
+from guard_core.recordings.formats.codex.origin import CONTINUES, continued, origin_notes, parent_of
 from guard_core.recordings.formats.codex.waiting import WaitingItems, estimates_items
 from guard_core.recordings.formats.openai import items as responses_items
 from guard_core.recordings.reading import chat, fields, summary_words
@@ -561,7 +561,8 @@ class CodexRolloutReader:
             started_at=fields.timestamp(self.meta, "timestamp"),
             notes=tuple(notes),
             versions=single(fields.text(self.meta, "cli_version")),
-            settings=(ONE_TURN,) if fields.text(self.meta, "source") == "exec" else (),
+            settings=(ONE_TURN,) * (fields.text(self.meta, "source") == "exec")
+            + (CONTINUES,) * bool(continued(self.meta)),
         )
         return Recording("codex", (session,), self.facts.facts(), self.notes)
 

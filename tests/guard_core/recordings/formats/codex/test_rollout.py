@@ -524,6 +524,7 @@ def test_a_rollout_that_goes_on_from_another_file_says_so():
     base = {"thread_id": "s1", "end_ordinal_exclusive": 117}
     session = session_of(*TURN, meta=line("session_meta", id="s1", history_base=base))
     assert any("continues another file, of thread s1" in note for note in session.notes)
+    assert [item.name for item in session.settings] == ["continues_a_file"]
 
 
 def test_a_rollout_of_a_sub_agent_says_so():
