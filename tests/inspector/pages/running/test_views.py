@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from inspector.ingest import importing, submitting, uploads
 from inspector.models import Import, Project, Session, SpanBatch, Stream, default_project
+from inspector.pages.shared import lately
 from inspector.pages.shared.lately import QUIET, growing, is_growing
 from inspector.storage import deleting
 from tests.builders import model, session, user
@@ -189,6 +190,16 @@ def test_more_sessions_are_no_more_queries_for_the_list_itself():
             assert len(growing(project, QUIET)) == len(counts) + 1
         counts.append(len(queries))
     assert len(set(counts)) == 1
+
+
+def test_a_list_that_leaves_sessions_out_says_so(client, monkeypatch):
+    monkeypatch.setattr(lately, "SHOWN", 2)
+    stream(client, "a", 10)
+    assert "are listed: those" not in client.get("/running/").text
+    stream(client, "b", 10)
+    stream(client, "c", 10)
+    assert titles(client) == ["b", "c"]
+    assert "At most 2 sessions are listed: those that grew last." in client.get("/running/").text
 
 
 def test_without_any_the_page_says_how_to_begin(client):
