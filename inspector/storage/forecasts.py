@@ -1,6 +1,8 @@
-"""How many calls a stored session has left until the threshold of its agent's own rule."""
+"""How much room a stored session has left until the threshold of its agent's own rule, in tokens and in calls."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from guard_core.calls_left import ENOUGH, CallsLeft, calls_left
 from guard_core.rules import agent_of
@@ -10,10 +12,17 @@ from inspector.models import Session
 from inspector.storage import loading
 
 
-def calls_left_of(row: Session) -> CallsLeft | None:
+class Room(NamedTuple):
+    """`tokens` until the threshold, none or fewer where it is reached; `calls` is None where too few are known."""
+
+    tokens: int
+    calls: CallsLeft | None
+
+
+def room_of(row: Session) -> Room | None:
     """By the tokens of the answers since the last compaction, as its agent counts them, with their output where its
-    rule has that; None where the rule gives no threshold in tokens, the threshold is reached, too few calls are known,
-    or an older version stored the session."""
+    rule has that; None where the rule gives no threshold in tokens, none of these calls is counted, or an older version
+    stored the session."""
     if row.threshold_source != "rule" or not row.threshold:
         return None
     try:
@@ -33,4 +42,5 @@ def calls_left_of(row: Session) -> CallsLeft | None:
             output = 0 if name == PROMPT else max(0, output_of(call))
             counts.append(call.prompt_tokens + output)
     counts.reverse()
-    return calls_left(row.threshold - counts[-1], counts) if counts else None
+    room = row.threshold - counts[-1] if counts else 0
+    return Room(room, calls_left(room, counts)) if counts else None

@@ -1,5 +1,5 @@
-"""What pages show beside a session that grows: its alerts, the calls left until the threshold of its own rule, and the
-last count of a prompt.
+"""What pages show beside a session that grows: its alerts, the tokens and calls left until the threshold of its own rule,
+and the last count of a prompt.
 
 All are computed from all columns of the session, which takes longer than storing an event. A session that grows many
 times a second is therefore looked at once in OUTLOOK_SECONDS, by one thread, for all pages of this process; meanwhile
@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from django.conf import settings
 
-from guard_core.calls_left import CallsLeft
 from guard_core.findings import Facts
 from guard_core.findings.arising import Alert, alerts
 from guard_core.findings.peak import held_against
@@ -24,7 +23,7 @@ from guard_core.sessions import Provenance
 from inspector.models import Session
 from inspector.storage import loading
 from inspector.storage.alerts import facts_of
-from inspector.storage.forecasts import calls_left_of
+from inspector.storage.forecasts import Room, room_of
 
 FORGOTTEN_AFTER = 60.0  # seconds in which no page has asked
 
@@ -44,7 +43,7 @@ class Outlook(NamedTuple):
     stored the session."""
 
     alerts: tuple[Alert, ...] = ()
-    left: CallsLeft | None = None
+    left: Room | None = None
     last: LastPrompt | None = None
 
 
@@ -94,7 +93,7 @@ def _computed(row: Session) -> Outlook:
         facts = facts_of(row)
     except loading.Outdated:
         return Outlook()
-    return Outlook(alerts(facts), calls_left_of(row), _last_prompt(facts))
+    return Outlook(alerts(facts), room_of(row), _last_prompt(facts))
 
 
 def _last_prompt(facts: Facts) -> LastPrompt | None:

@@ -183,6 +183,21 @@ def test_the_status_line_says_what_the_rule_and_the_page_of_a_growing_session_sa
     assert "calls left" in left
 
 
+def test_the_list_of_running_agents_says_how_far_the_count_is_from_the_threshold_that_the_rule_compares(client, bring):
+    """Claude Code compares prompt and output: an answer of 4,000 tokens takes as much room as it has."""
+    lines = [claude_line("user", 0, {"role": "user", "content": "Fix it"})]
+    usage = {"input_tokens": 110_000, "output_tokens": 4_000}
+    said = {"id": "msg_1", "role": "assistant", "model": OPUS, "usage": usage}
+    lines.append(claude_line("assistant", 1, {**said, "content": [{"type": "text", "text": "x"}]}))
+    bring("".join(lines).encode())
+    lines.append(claude_line("user", 2, {"role": "user", "content": "Go on"}))
+    bring("".join(lines).encode())
+    (row,) = Session.objects.of(default_project())
+    page = client.get("/running/").text
+    assert "110,000 of 200,000" in page
+    assert f'data-label="To threshold">{row.threshold - 114_000:,}' in page
+
+
 def claude_line(kind, number, message):
     """One line of a transcript."""
     about = {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "sessionId": "s"}

@@ -37,7 +37,7 @@ def growth(request: HttpRequest, session_id: UUID) -> JsonResponse:
         "steps": row.calls,
         "revision": row.revision,
         "alerts": [_shown(row, alert) for alert in outlook.alerts if alert.is_new(int(known))],
-        "left": outlook.left.words if outlook.left else "",
+        "left": outlook.left.calls.words if outlook.left and outlook.left.calls else "",
     }
     response = JsonResponse(answer)
     response.headers["Cache-Control"] = "no-store"

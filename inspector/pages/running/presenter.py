@@ -57,17 +57,18 @@ class RunningAgent(NamedTuple):
 
 
 def row(one: GrowingSession, now: datetime) -> RunningAgent:
-    """The last count of a provider beside the window of that call's model, and the threshold of the agent's own rule
-    where it is known; not beside a call of a model with another window, whose threshold may be another one."""
+    """The last count of a provider beside the window of that call's model, and what is left to the threshold of the
+    agent's own rule, by the count that the rule compares, where it is known; not beside a call of a model with another
+    window, whose threshold may be another one."""
     session, stream = one.session, one.stream
     outlook = outlook_of(session)
     last = outlook.last
     if last is None and stream is not None and stream.prompt_tokens:  # its columns are made again
         last = LastPrompt(stream.prompt_tokens, 0, is_own=True)
-    threshold = session.threshold if session.threshold_source == "rule" and last and last.is_own else 0
+    room = outlook.left if last and last.is_own else None
     left, fill = DASH, -1.0
-    if last and threshold:
-        left = tokens(threshold - last.tokens) if last.tokens < threshold else "reached"
+    if room:
+        left = tokens(room.tokens) if room.tokens > 0 else "reached"
     if last and last.window > 0:
         fill = last.tokens / last.window
     seconds = max(0, int((now - one.heard).total_seconds()))  # of clocks that differ, just now
@@ -82,7 +83,7 @@ def row(one: GrowingSession, now: datetime) -> RunningAgent:
         level="over" if fill > 1 else "near" if fill >= NEAR_MISS_SHARE else "fine",
         prompt=_prompt(last),
         left=left,
-        calls_left=outlook.left.words if outlook.left and threshold else "",
+        calls_left=room.calls.words if room and room.calls else "",
         steps=session.calls,
         compactions=session.compactions,
         heard=one.heard,
