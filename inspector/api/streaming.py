@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from django.db import Error
 
+from guard_core.errors import LimitExceeded
 from inspector.ingest import live
 from inspector.models import Project
-from inspector.project.trouble import trouble_of
+from inspector.project.trouble import FULL, trouble_of
 from inspector.streams.machine import BatchRefused, LineConflict, Misfit
 from inspector.streams.messages import BadMessage, StreamMessage
 
@@ -30,6 +31,8 @@ def reply_to(project: Project, name: str, message: StreamMessage) -> Reply:
         return refusal(error)
     except live.StreamDeleted as error:
         return Reply(GONE, {"error": f"{str(error)[:1].upper()}{str(error)[1:]}."})
+    except LimitExceeded as error:  # until sessions are deleted, or the quota is raised
+        return Reply(FULL, {"error": f"{str(error)[:1].upper()}{str(error)[1:]}."})
     except (Error, OSError) as error:
         trouble = trouble_of(error)
         if trouble is None:

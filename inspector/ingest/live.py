@@ -31,6 +31,7 @@ from guard_core.recordings.formats.native.growing import session_of as session_o
 from guard_core.sessions import ModelCall
 from guard_core.sessions import Session as CoreSession
 from inspector.ingest.counting import CountedSession, counted
+from inspector.ingest.uploads import check_quota
 from inspector.jobs import hints, queue
 from inspector.models import Project, PurgedStream, Recording, Session, Stream, StreamBatch
 from inspector.models.prepared import Insert, Select, Slot, Update
@@ -85,13 +86,16 @@ class Taken(NamedTuple):
 
 
 def take(project: Project, name: str, message: StreamMessage) -> Taken:
-    """Store a batch, then take it over into its session. Raises machine.BatchRefused and StreamDeleted."""
+    """Store a batch, then take it over into its session. Raises machine.BatchRefused, StreamDeleted, and LimitExceeded
+    where the project's quota has no room for it."""
     if not message.batch.lines and not Stream.objects.of(project).filter(name=name).exists():
         _check_not_purged(project, name)
         return Taken(Acknowledgement(0, 0, 0), None)  # who only asks how far a stream is begins none
     with in_turn():
         stream, row = _locked(project, name)
         known = stream.received
+        if unknown := message.batch.lines[max(0, known - message.batch.first) :]:
+            check_quota(project, sum(len(line) + 1 for line in unknown))
         answer = receive(_StreamLines(stream, message.entries), message.batch)
         new = message.entries[answer.repeated :] if stream.applied == known else None
         grown = _appended(stream, row, new) if row is not None and new else None

@@ -137,7 +137,7 @@ def keep(project: Project, received: Received, *, to_unpack: bool = False) -> Re
         known = _known(project, received.sha256, wal)
         if known is not None:
             break
-        (_check_waiting if to_unpack else _check_quota)(project, received.size)
+        (_check_waiting if to_unpack else check_quota)(project, received.size)
         try:
             with transaction.atomic():
                 known = Recording.objects.of(project).create(
@@ -152,8 +152,8 @@ def keep(project: Project, received: Received, *, to_unpack: bool = False) -> Re
     return known
 
 
-def _check_quota(project: Project, size: int) -> None:
-    """Raises LimitExceeded where a new recording would not fit into the project's quota."""
+def check_quota(project: Project, size: int) -> None:
+    """Raises LimitExceeded where so many more bytes of recordings would not fit into the project's quota."""
     limit = _quota(project)
     if limit is None:
         return

@@ -1,5 +1,5 @@
-"""What pages show beside a session that grows: its alerts, the tokens and calls left until the threshold of its own rule,
-and the last count of a prompt.
+"""What pages show beside a session that grows: its alerts, the tokens and calls left until the threshold of its own
+rule, and the last count of a prompt.
 
 All are computed from all columns of the session, which takes longer than storing an event. A session that grows many
 times a second is therefore looked at once in OUTLOOK_SECONDS, by one thread, for all pages of this process; meanwhile

@@ -68,6 +68,19 @@ def test_the_lines_of_a_stream_can_be_downloaded_and_imported(client, lines, bri
     assert native.digest(loading.load_session(streamed)) == native.digest(loading.load_session(imported))
 
 
+def test_beyond_the_quota_of_its_project_a_stream_is_taken_once_there_is_room_again(client, lines):
+    assert send(client, "a", 0, lines[:2]).status_code == 200
+    Project.objects.update(quota_bytes=Recording.unscoped.get().size)
+    refused = send(client, "a", 2, lines[2:])
+    assert refused.status_code == 507
+    assert "would exceed its quota" in refused.json()["error"]
+    assert send(client, "a", 0, lines[:2], beside={"ended": True}).json()["repeated"] == 2, "needs no room"
+    assert send(client, "b", 0, lines).status_code == 507
+    assert Stream.unscoped.count() == Recording.unscoped.count() == 1
+    Project.objects.update(quota_bytes=None)
+    assert send(client, "a", 2, lines[2:]).json()["acknowledged"] == len(lines)
+
+
 def test_compactions_that_come_late_are_in_the_session_as_if_it_were_uploaded(client):
     whole = big_session(200, 3)
     lines = lines_of(whole)
