@@ -25,7 +25,7 @@ from guard_core.recordings.reading.build import FactCounter, SessionBuilder
 from guard_core.recordings.reading.fields import JSON
 from guard_core.recordings.reading.first_look import FirstLook
 from guard_core.recordings.reading.source import ByteSource, Line
-from guard_core.sessions import GuardState, ModelCall, RecordedCompaction, Session
+from guard_core.sessions import Evidence, GuardState, ModelCall, Provenance, RecordedCompaction, Session
 from guard_core.views import Inserted, Rewritten, Span, Synthetic
 
 NAME = "compaction-inspector"
@@ -38,6 +38,7 @@ KINDS: dict[str, type[msgspec.Struct]] = {
     "compactions": RecordedCompaction,
     "guard_states": GuardState,
 }
+_WORDS = {"role": tuple(Role), "evidence": tuple(Evidence), "source": tuple(Provenance)}  # by the name of the field
 _GAP = Event(role=Role.USER, parts=(OtherPart("missing"),), meta=True)  # in the place of a missing event
 T = TypeVar("T")
 
@@ -217,7 +218,14 @@ def converted(value: Any, kind: type[T], name: str = "") -> T:
         if "got `float`" in str(error):
             with suppress(msgspec.ValidationError):
                 return msgspec.convert(_whole(value), kind)
-        raise DamagedRecording(f"not a valid {name or kind.__name__}: {error}") from error
+        raise DamagedRecording(f"not a valid {name or kind.__name__}: {error}{_allowed(str(error))}") from error
+
+
+def _allowed(problem: str) -> str:
+    """The words that are allowed in the place of one that is not, which msgspec does not say."""
+    place = problem.rpartition(".")[2].rstrip("`")
+    words = _WORDS.get(place, ()) if problem.startswith("Invalid enum value") else ()
+    return f"; allowed is one of: {', '.join(words)}" if words else ""
 
 
 def _whole(value: Any) -> Any:

@@ -87,6 +87,8 @@ def test_a_missing_event_is_damage_when_strict():
         (b'"index":0}', b'"index":7}', "outside of the session"),
         (b'"version":1', b'"version":2', "an export of version 2"),
         (b'"type":"text"', b'"type":"video"', "not a valid Event"),
+        (b'"role":"user"', b'"role":"assistant"', r"at `\$.role`; allowed is one of: user, model, system"),
+        (b'"evidence":"declared"', b'"evidence":"sure"', "allowed is one of: declared, inferred, matched"),
     ],
 )
 def test_what_points_nowhere_is_damage(old, new, sentence):
