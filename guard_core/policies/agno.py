@@ -324,9 +324,12 @@ def _results(ledger: Ledger, state: AgnoMemory, at: int) -> list[ResultPlace]:
 
 
 def agno_settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of the library as our settings: a limit of 0, which each request reaches, acts as one of 1."""
+    """The parameters of the library as our settings: a limit of 0 or less, which each request reaches, acts as one
+    of 1."""
     limits = ("compress_tool_results_limit", "compress_token_limit")
-    return {name: 1 if name in limits and value == 0 else value for name, value in parameters.items()}
+    return {
+        name: max(value, 1) if name in limits and value is not None else value for name, value in parameters.items()
+    }
 
 
 KIND = PolicyKind(

@@ -28,10 +28,11 @@ def test_it_equals_recorded_runs_of_the_library():
     check_equals_the_library(NAME)
 
 
-def test_a_limit_of_zero_is_not_none():
+@pytest.mark.parametrize("limit", [0, -5])
+def test_a_limit_of_zero_or_less_is_not_none(limit):
     # 3.1.10 asks `is not None`: each result is compressed at once
-    assert agno_settings({"compress_tool_results_limit": 0}) == {"compress_tool_results_limit": 1}
-    given = {"compress_tool_results_limit": None, "compress_token_limit": 0}
+    assert agno_settings({"compress_tool_results_limit": limit}) == {"compress_tool_results_limit": 1}
+    given = {"compress_tool_results_limit": None, "compress_token_limit": limit}
     assert agno_settings(given) == {"compress_tool_results_limit": None, "compress_token_limit": 1}
 
 
