@@ -50,7 +50,7 @@ def index_some(session: Session, *, step_chars: int = STEP_CHARS) -> bool:
     """Index the next events of a session, until they have so many characters, whole or not at all; False where another
     worker was first."""
     start = session.indexed
-    rows = _rows(session, start, start + STEP_EVENTS)
+    rows = _rows(session, start, min(session.events, start + STEP_EVENTS))
     entries, chars = [], 0
     for row_id, text in rows:
         entries.append(IndexedText(row_id, text))
