@@ -48,7 +48,7 @@ NO_WORKER = (
 
 
 ARCHIVE = "zip"  # the format of an archive that is none itself
-READING = 24  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
+READING = 25  # of what readers take over from a file; raise it when sessions that are stored would gain by another one
 
 
 class ImportPace(NamedTuple):

@@ -64,6 +64,7 @@ GAINS: dict[int, dict[str, str]] = {  # reading: format: what it takes over that
         "copilot-cli": "counts of a session whose totals are of its calls",
         "codex": "searches of the web with two ids",
     },
+    25: {"codex": "rollbacks beyond a compaction, or note that the history begins in another file"},
 }
 
 
