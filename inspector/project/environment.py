@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -27,6 +28,14 @@ def secret(name: str) -> str:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise ImproperlyConfigured(f"{name}_FILE={path!r} cannot be read: {error}.") from None
+
+
+def check_extra(name: str, extra: str, module: str) -> None:
+    """Raises ImproperlyConfigured where an extra of the package that a variable needs is not installed."""
+    if find_spec(module) is None:
+        raise ImproperlyConfigured(
+            f"{name} needs the extra `{extra}`, which is not installed: pip install 'compaction-inspector[{extra}]'."
+        )
 
 
 def issuer(name: str) -> str:

@@ -190,6 +190,7 @@ def database(url: str) -> dict[str, Any]:
     parts = urlparse(url)
     if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
         raise ImproperlyConfigured("DATABASE_URL must look like postgresql://user:password@host:5432/name.")
+    env.check_extra("DATABASE_URL", "postgres", "psycopg")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.path.strip("/"),
@@ -204,6 +205,8 @@ def database(url: str) -> dict[str, Any]:
 DATABASES = {"default": database(env.text("DATABASE_URL"))}
 EMBEDDED = DATABASES["default"]["ENGINE"].endswith("sqlite3")
 REDIS_URL = env.text("REDIS_URL")
+if REDIS_URL:
+    env.check_extra("REDIS_URL", "redis", "channels_redis")
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "inspector.api.hint_layer.HintLayer",

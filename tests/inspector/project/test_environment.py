@@ -54,6 +54,12 @@ def test_what_is_no_issuer_is_told(value, monkeypatch):
         env.issuer("X")
 
 
+def test_a_variable_whose_extra_is_not_installed_names_it():
+    env.check_extra("X", "postgres", "json")
+    with pytest.raises(ImproperlyConfigured, match=r"X needs the extra `postgres`.*compaction-inspector\[postgres\]"):
+        env.check_extra("X", "postgres", "no_such_module")
+
+
 @pytest.mark.parametrize("value", ["maybe", "2"])
 def test_a_flag_that_is_neither_is_told(value, monkeypatch):
     monkeypatch.setenv("X", value)
