@@ -194,7 +194,7 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
     usual, last = FIRST_BLOCK, step
     acts_in_runs = getattr(policy, "acts_in_runs", False)  # its `scan` looks over steps at which it acts, too
     while step < steps:
-        ahead = None  # what is known of the step when it is decided
+        known = None  # the entries of the step, where the run before it has computed them
         if calm >= enough:
             quiet = policy.scan(run, step, min(step + block, steps), state)
             block = min(block * 2, LARGEST_BLOCK)
@@ -206,8 +206,8 @@ def iter_steps(job: Job, step: int, state: State) -> Iterator[tuple[int, Quiet |
                 step += quiet.size
                 if not quiet.ended:
                     continue
-            ahead = quiet.ahead if isinstance(quiet, Quiet) else None
-        decided, state = _decide(job, step, state, ahead)
+            known = quiet.ahead if isinstance(quiet, Quiet) else None
+        decided, state = _decide(job, step, state, known)
         yield step, decided, state
         if decided.compactions:  # the next one comes after about as many steps as this one: looked over at once
             apart, last = step - last, step
