@@ -8,7 +8,7 @@ reasoning, each tool call and each result. What a compaction leaves is encrypted
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -127,15 +127,6 @@ class OpenAiAgents(ProviderPolicy, StagedPolicy):
 
     def noted_of_counts(self, counted: CountedRun) -> dict[str, Ints]:
         return {COUNT_SOURCE.name: np.where(counted.tokens >= 0, counted.source, 0)}
-
-    def shadow(self, run: Any, trace: Any) -> Any:
-        """Over recorded requests a session counts nothing: what its store held is not recorded."""
-        columns = dict(super().shadow(run, trace))
-        if self.is_session:
-            size = len(columns["fired"])
-            unknown = self._compared(np.full(size, -1), np.full(size, self.limit(run.window)))
-            columns |= {**unknown, "fired": np.zeros(size, dtype=np.int64)}
-        return columns
 
 
 def _candidates(sizes: Sizes) -> Ints:

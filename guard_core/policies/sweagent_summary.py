@@ -8,7 +8,6 @@ observations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -156,10 +155,8 @@ class SummarizeEveryNTurns(ListPolicy):
     def scan(self, run: ReplayRun, start: int, stop: int, state: SummaryMemory) -> Quiet | Acted | None:
         return super().scan(run, start, stop, _with_all_checkpoints(state))
 
-    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        counted, limit = _turns_before(run.ledger, run.ledger.steps["at"]), self.limit(run.window)
-        fired = np.asarray(self.over(counted, limit), dtype=np.int64)
-        return {**super().shadow(run, trace), **self._compared(counted, np.full(len(counted), limit)), "fired": fired}
+    def counted_over_log(self, ledger: Ledger) -> Ints:
+        return _turns_before(ledger, ledger.steps["at"])
 
 
 def _with_all_checkpoints(state: SummaryMemory) -> SummaryMemory:

@@ -183,6 +183,25 @@ def test_the_shadow_of_the_timing_gap_fires_where_the_stale_count_would_not():
     assert (trace.columns["real_loaded"][fired] < trace.columns["threshold"][fired]).any()
 
 
+def test_the_shadow_compares_turns_with_turns():
+    ledger, policy = Ledger.of(bundled("long-coding")), get_policy("adk-context-filter", num_invocations_to_keep=2)
+    columns = observe_recorded(ledger, policy, window=200_000).columns
+    assert columns["turns_compared"].tolist() == (ledger.steps["turn"] + 1).tolist()
+    assert columns["fired"].tolist() == (ledger.steps["turn"] >= 2).tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["adk-sliding-window", "openai-agents", "agent-framework-sliding-window", "agent-framework-tool-result"]
+)
+def test_what_a_policy_counts_of_its_own_list_is_not_known_of_a_recording(name):
+    policy = get_policy(name)
+    trace = observe_recorded(Ledger.of(bundled("long-coding")), policy, window=200_000)
+    counted, _ = policy.compared_names
+    assert set(trace.columns[counted].tolist()) == {-1}
+    assert not trace.columns["fired"].any()
+    assert "of its own list" in policy.explain(trace, 20)[-1].expression
+
+
 def test_whoever_waits_hears_how_far_a_replay_is_and_can_break_it_off(tool_heavy):
     ledger, heard = Ledger.of(tool_heavy), []
     replay(ledger, POLICY, window=2_000, each=heard.append)

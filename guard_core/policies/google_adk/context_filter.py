@@ -62,6 +62,9 @@ class AdkContextFilter(EditingPolicy):
     def counted(self, sizes: Sizes) -> Ints:
         return np.searchsorted(invocation_starts(sizes.ledger), sizes.at)
 
+    def counted_over_log(self, ledger: Ledger) -> Ints:
+        return np.searchsorted(invocation_starts(ledger), ledger.steps["at"])
+
     def over(self, counted: Ints, limit: int) -> NDArray[np.bool_]:
         return np.asarray(super().over(counted, limit) & (limit != _OFF))
 

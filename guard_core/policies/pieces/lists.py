@@ -21,7 +21,7 @@ from guard_core.estimation.estimators import Heuristic
 from guard_core.estimation.usage import CountedRun, RequestCount, normal
 from guard_core.ledger import Ints, Ledger
 from guard_core.policies.base import Acted, Check, Decision, Point, Quiet, ReplayRun
-from guard_core.policies.pieces.compared import COMPARED, GROUPS, MESSAGES, TOKENS, UNIT_COLUMNS
+from guard_core.policies.pieces.compared import COMPARED, MESSAGES, TOKENS, UNIT_COLUMNS
 from guard_core.policies.pieces.counters import ProviderCounts, counts_in, last_counts
 from guard_core.policies.pieces.looks import ends_before, turn_ends
 from guard_core.policies.pieces.message_columns import in_form
@@ -513,18 +513,27 @@ class ListPolicy(ABC):
             "last_step": state.as_of,
         }
 
-    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        """The comparison over recorded requests, whose estimate here is the heuristic one, bytes // 4.
+    def counted_over_log(self, ledger: Ledger) -> Ints | None:
+        """The number that it compares before each step where that follows from the log alone, in another unit than
+        tokens and messages; None: it follows from the policy's own list, which a recording does not have."""
+        return None
 
-        Of groups it knows only that there are at most as many as messages, and takes those."""
+    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        """The comparison over recorded requests, of tokens by the heuristic estimate, bytes // 4; -1 where the number
+        is not known."""
         last, as_of = counts_in(run.ledger)
-        messages = np.asarray(trace["contents_decided"])
-        counted = messages if self.compares in (MESSAGES, GROUPS) else np.asarray(trace["heuristic_decided"])
+        columns = {TOKENS: "heuristic_decided", MESSAGES: "contents_decided"}
+        size = run.ledger.step_count
+        if self.compares in columns:
+            counted = np.asarray(trace[columns[self.compares]])
+        elif (over_log := self.counted_over_log(run.ledger)) is not None:
+            counted = over_log
+        else:
+            counted = np.full(size, -1)
         limit = self.limit(run.window)
-        size = len(counted)
         return {
             **self._compared(counted, np.full(size, limit)),
-            "fired": np.asarray(self.over(counted, limit), dtype=np.int64),
+            "fired": np.asarray((counted >= 0) & self.over(counted, limit), dtype=np.int64),
             "last_prompt": last,
             "last_step": as_of,
         }
@@ -540,6 +549,9 @@ class ListPolicy(ABC):
         elif fired and not over and self.acts_below:
             verdict = f"it acts: {self.acts_below}"
         rule = {"source": Provenance.RECOMPUTED, "as_of": step}
+        if counted < 0:
+            words = f"it counts the {self.compares} of its own list, which a recording does not have"
+            return (Term("verdict", 0.0, "", Provenance.RECOMPUTED, step, words),)
         terms = [Term("compared", counted, self.compares, **rule)]  # type: ignore[arg-type]
         if most >= 0:  # else the limit is off
             sign = self.relation if over else opposite[self.relation]

@@ -6,17 +6,14 @@ from a message of the user to the next one, and is counted where it has thinking
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from guard_core.costs import HAS_REASONING
 from guard_core.forms import Removed
 from guard_core.ledger import Ints, Ledger
-from guard_core.policies.base import ReplayRun
 from guard_core.policies.pieces.compared import TURNS
 from guard_core.policies.pieces.editing import ActingSteps, Edited, EditingPolicy
 from guard_core.policies.pieces.lists import Sizes
@@ -60,10 +57,8 @@ class ClearThinking(EditingPolicy):
         spans = (0, np.where(changes, cut, 0)), (np.where(changes, cut, 0), steps.at)
         return Edited(ViewColumns.spans(*spans, forms=(WITHOUT_THINKING, "")))
 
-    def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        counted, limit = np.searchsorted(_turns(run.ledger), run.ledger.steps["at"]), self.limit(run.window)
-        fired = np.asarray(self.over(counted, limit), dtype=np.int64)
-        return {**super().shadow(run, trace), **self._compared(counted, np.full(len(counted), limit)), "fired": fired}
+    def counted_over_log(self, ledger: Ledger) -> Ints:
+        return np.searchsorted(_turns(ledger), ledger.steps["at"])
 
 
 def _turns(ledger: Ledger) -> Ints:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from guard_core.ledger import Ints
 from guard_core.policies.base import ReplayRun
+from guard_core.policies.pieces.compared import TOKENS
 from guard_core.policies.pieces.lists import ListPolicy, ListRequest, Sizes
 from guard_core.policies.pieces.messages import MessageCosts
 from guard_core.trace import INDEX, PROMPT_SOURCES, Column, Term, Trace
@@ -49,22 +51,22 @@ class ProviderPolicy(ListPolicy):
         return counted if counted >= 0 else heuristic
 
     def shadow(self, run: ReplayRun, trace: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-        """The comparison over recorded requests, by the recorded count where there is one."""
+        """The comparison over recorded requests, of tokens by the recorded count where there is one."""
         recorded = run.ledger.steps["prompt_tokens"]
-        counted = np.where(recorded > 0, recorded, trace["heuristic_decided"])
-        limit = self.limit(run.window)
-        return {
-            **super().shadow(run, trace),
-            **self._compared(counted, np.full(len(counted), limit)),
-            "fired": np.asarray(self.over(counted, limit), dtype=np.int64),
-            COUNT_SOURCE.name: (recorded > 0).astype(np.int64),
-        }
+        columns = {**super().shadow(run, trace), COUNT_SOURCE.name: (recorded > 0).astype(np.int64)}
+        if self.compares == TOKENS:
+            counted, limit = np.where(recorded > 0, recorded, trace["heuristic_decided"]), self.limit(run.window)
+            columns |= self._compared(counted, np.full(len(counted), limit))
+            columns["fired"] = np.asarray(self.over(counted, limit), dtype=np.int64)
+        return columns
 
     def explain(self, trace: Trace, step: int) -> tuple[Term, ...]:
-        compared, *others = super().explain(trace, step)
         source = COUNT_SOURCES[int(trace.columns[COUNT_SOURCE.name][step])]
         words = "the provider's count" if source == PROMPT_SOURCES[1] else source
-        return (Term(compared.name, compared.value, compared.unit, compared.source, compared.as_of, words), *others)
+        return tuple(
+            msgspec.structs.replace(term, expression=words) if term.name == "compared" and term.unit == TOKENS else term
+            for term in super().explain(trace, step)
+        )
 
 
 def _counts(sizes: Sizes) -> tuple[Ints, Ints]:
