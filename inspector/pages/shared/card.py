@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ from guard_core.policies import POLICIES
 from guard_core.sessions import Provenance, Sourced
 from guard_core.trace import HELD_REASONS, Term, Trace
 from guard_core.windows.window_evidence import shown_source
-from inspector.pages.shared.numbers import factor, percent, step_number, tokens
+from inspector.pages.shared.numbers import counted, factor, percent, step_number, tokens
 from inspector.replays.choice import policy_title
 
 SETTING_OF = {"buffer": "buffer", "limit": "max_turns"}  # terms of an arithmetic that are settings of a policy
@@ -31,7 +33,7 @@ def card(
     the agent itself says `own` tokens before) or "replayed".
     """
     decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
-    fires = value(trace, "fired", step) == 1
+    fires, compared = value(trace, "fired", step) == 1, Comparison.of(trace, step, terms)
     own_note = ""
     if own is not None and decision > 0 and abs(own - decision) >= 0.02 * decision:
         own_note = (
@@ -39,8 +41,12 @@ def card(
         )
     return {
         "side": side,
-        "inequality": inequality(decision, threshold, terms),
-        "verdict": recorded_verdict(trace, step, compacted) if side == "recorded" else replayed_verdict(trace, step),
+        "inequality": compared.shown,
+        "verdict": (
+            recorded_verdict(trace, step, compacted, compared)
+            if side == "recorded"
+            else replayed_verdict(trace, step, compared)
+        ),
         "badge": BADGES[side][fires],
         "badge_class": "badge-compaction" if fires else "",
         "terms": [term_row(term, step, acts=side == "replayed") for term in terms],
@@ -65,40 +71,92 @@ def inequality(decision: int, threshold: int, terms: Sequence[Term]) -> str:
     """The comparison that decides, with its numbers and with the sign that the policy's own terms have."""
     if decision < 0 or threshold < 0:
         return "nothing to compare"
+    return f"{decision:,} {_sign(decision, threshold, terms)} {threshold:,}"
+
+
+def _sign(count: int, limit: int, terms: Sequence[Term]) -> str:
     said = [term.expression for term in terms]
-    exceeds, is_at_most = (any(f"{decision:,} {sign} {threshold:,}" in one for one in said) for sign in (">", "<="))
-    sign = ">" if exceeds else "≤" if is_at_most else "≥" if decision >= threshold else "<"
-    return f"{decision:,} {sign} {threshold:,}"
+    exceeds, is_at_most = (any(f"{count:,} {sign} {limit:,}" in one for one in said) for sign in (">", "<="))
+    return ">" if exceeds else "≤" if is_at_most else "≥" if count >= limit else "<"
 
 
-def recorded_verdict(trace: Trace, step: int, compacted: bool) -> str:
+@dataclass(frozen=True)
+class Comparison:
+    """What a policy compared at a step: its count and its limit, in a unit (-1: none, or not known), and the sign
+    between them ("" without both)."""
+
+    count: int
+    limit: int
+    unit: str
+    sign: str
+
+    @classmethod
+    def of(cls, trace: Trace, step: int, terms: Sequence[Term]) -> Comparison:
+        """A threshold in tokens is in the columns of every trace, another limit in the terms, behind its count."""
+        count, limit, unit = value(trace, "decision_tokens", step), value(trace, "threshold", step), "tokens"
+        for term, following in pairwise(terms):
+            if max(count, limit) < 0 and following.name == "limit":
+                count, limit, unit = int(term.value), int(following.value), following.unit
+        return cls(count, limit, unit, _sign(count, limit, terms) if min(count, limit) >= 0 else "")
+
+    @property
+    def shown(self) -> str:
+        """The comparison, with its unit where that is not tokens."""
+        if not self.sign:
+            return "nothing to compare"
+        return f"{self.count:,} {self.sign} {self.limit:,}{'' if self.unit == 'tokens' else f' {self.unit}'}"
+
+    @property
+    def name(self) -> str:
+        """What the limit is called."""
+        return "threshold" if self.unit == "tokens" else "limit"
+
+    @property
+    def reached(self) -> str:
+        """Of a count that fires."""
+        verb = {"≥": "reached", ">": "exceeded"}.get(self.sign)
+        return f"its count {verb} the {self.name}" if verb else ""
+
+    @property
+    def reason(self) -> str:
+        """Why it compacts, as far as the comparison says it."""
+        return f": {self.reached}" if self.reached else ""
+
+    @property
+    def room(self) -> str:
+        """Why it does not compact."""
+        if not self.sign:
+            return ": it has no threshold" if self.count >= 0 else ": what it counts is not in a recording"
+        if self.reached:  # it does not look at its count here
+            return f", although {self.reached}"
+        left = self.limit - self.count
+        if not left:
+            return f": its count must exceed the {self.name}"
+        return f": {counted(left, self.unit[:-1])} {'remains' if left == 1 else 'remain'} to its {self.name}"
+
+
+def recorded_verdict(trace: Trace, step: int, compacted: bool, compared: Comparison) -> str:
     """What the policy would have done with the recorded request, and what the recorded agent did."""
     policy = policy_title(trace.policy)
-    decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
+    if not POLICIES[trace.policy].compacts:
+        return f"{'The recorded agent compacted here. ' if compacted else ''}This policy never compacts."
     if value(trace, "fired", step) == 1:
         if compacted:
-            return f"{policy} would compact here, too: its estimate reached the threshold."
-        return f"{policy} would compact here: its estimate reached the threshold. The recorded agent did not."
+            return f"{policy} would compact here, too{compared.reason}."
+        return f"{policy} would compact here{compared.reason}. The recorded agent did not."
     if compacted:
-        return f"The recorded agent compacted here. {policy} would not: {_room(decision, threshold)}."
-    return f"{policy} would not compact: {_room(decision, threshold)}."
+        return f"The recorded agent compacted here. {policy} would not{compared.room}."
+    return f"{policy} would not compact{compared.room}."
 
 
-def replayed_verdict(trace: Trace, step: int) -> str:
+def replayed_verdict(trace: Trace, step: int, compared: Comparison) -> str:
     """What the policy did in the replay."""
     held = HELD_REASONS[value(trace, "held", step)]
     if value(trace, "fired", step) == 1:
-        return f"Compacts here{', but ' + held if held else ': the estimate reached the threshold'}."
+        return f"Compacts here{', but ' + held if held else compared.reason}."
     if held:
         return f"No compaction, although the threshold is reached: {held}."
-    return f"No compaction: {_room(value(trace, 'decision_tokens', step), value(trace, 'threshold', step))}."
-
-
-def _room(decision: int, threshold: int) -> str:
-    if decision < 0 or threshold < 0:
-        return "it compares nothing"
-    left = threshold - decision
-    return f"{left:,} tokens remain to its threshold" if left > 0 else f"its threshold is exceeded by {-left:,} tokens"
+    return f"No compaction{compared.room}."
 
 
 def _answer_note(trace: Trace, step: int) -> str:
@@ -107,9 +165,11 @@ def _answer_note(trace: Trace, step: int) -> str:
     if recorded <= 0 or decision <= 0 or value(trace, "prompt_tokens_source", step) != PROVIDER:
         return ""
     measures = ("contents", "heuristic")
-    if any(value(trace, f"{name}_decided", step) != value(trace, f"{name}_sent", step) for name in measures):
+    if decision != recorded and any(
+        value(trace, f"{name}_decided", step) != value(trace, f"{name}_sent", step) for name in measures
+    ):
         return (
-            "The estimate is of the request before the history was shortened, which was never sent. "
+            "What was compared is the request before the history was shortened, which was never sent. "
             f"The request that was sent had {recorded:,} prompt tokens."
         )
     error = (decision - recorded) / recorded
@@ -127,6 +187,8 @@ def term_row(term: Term, step: int, *, acts: bool = True) -> dict[str, Any]:
         expression, sentence = _verdict(expression, acts)
     elif term.unit == "factor":
         shown, unit = factor(term.value), "×"
+    elif term.value == 1:
+        unit = unit.removesuffix("s")
     return {
         "name": term.name,
         "value": shown,

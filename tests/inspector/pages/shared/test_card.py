@@ -10,7 +10,8 @@ from guard_core.ledger import Ledger
 from guard_core.policies import get_policy
 from guard_core.replay import observe_recorded, replay
 from guard_core.sessions import GUARDS_WINDOW, Provenance, Sourced
-from inspector.pages.shared.card import card, inequality, settings_used, with_sources
+from guard_core.trace import Term
+from inspector.pages.shared.card import card, inequality, settings_used, term_row, with_sources
 from tests.builders import bundled
 
 
@@ -89,7 +90,7 @@ def test_a_replayed_request_is_not_compared_with_the_count_of_the_recorded_one(g
 def test_the_replay_says_that_it_compacts(gap):
     policy, _, replayed = gap
     shown = card(replayed, 48, policy.explain(replayed, 48), side="replayed")
-    assert shown["verdict"] == "Compacts here: the estimate reached the threshold."
+    assert shown["verdict"] == "Compacts here: its count reached the threshold."
 
 
 def test_every_number_has_a_source_and_the_step_it_was_measured_at(gap):
@@ -130,3 +131,54 @@ def test_the_verdict_is_a_sentence_and_only_the_replay_acts(gap):
         assert (row["value"], row["expression"], row["sentence"]) == ("", "180,018 ≥ 180,000", words)
     quiet = next(term for term in recorded(gap, 30)["terms"] if term["verdict"])
     assert re.fullmatch(r"It would not compact: [\d,]+ tokens remain below the threshold\.", quiet["sentence"])
+
+
+def shown_for(name, step, *, side="recorded", sample="timing-gap", window=200_000, compacted=False, **settings):
+    """The card of a step under a policy: of the recording, or of the replay."""
+    ledger, policy = Ledger.of(bundled(sample)), get_policy(name, **settings)
+    usage = usage_for(ledger, attribute(ledger))
+    trace = (observe_recorded if side == "recorded" else replay)(ledger, policy, window=window, usage=usage)
+    return card(trace, step, policy.explain(trace, step), side=side, compacted=compacted)
+
+
+def test_a_policy_that_counts_messages_is_shown_with_them():
+    shown = shown_for("autogen-buffered", 30)
+    assert re.fullmatch(r"\d+ > 10 messages", shown["inequality"])
+    assert shown["verdict"] == (
+        "AutoGen (buffered) would compact here: its count exceeded the limit. The recorded agent did not."
+    )
+    assert shown_for("autogen-buffered", 0)["verdict"].endswith("messages remain to its limit.")
+
+
+def test_a_count_that_equals_a_threshold_which_it_must_exceed_is_not_said_to_exceed_it():
+    count = int(re.match(r"[\d,]+", shown_for("autogen-buffered", 3)["inequality"])[0])
+    equal, below = (shown_for("autogen-buffered", 3, buffer_size=count + more) for more in (0, 1))
+    assert (equal["inequality"], below["inequality"]) == (
+        f"{count} ≤ {count} messages",
+        f"{count} ≤ {count + 1} messages",
+    )
+    assert equal["verdict"] == "AutoGen (buffered) would not compact: its count must exceed the limit."
+    assert below["verdict"] == "AutoGen (buffered) would not compact: 1 message remains to its limit."
+
+
+def test_what_a_recording_does_not_have_is_not_compared():
+    shown = shown_for("adk-sliding-window", 30, compacted=True)
+    assert (shown["inequality"], shown["badge"]) == ("nothing to compare", "would not compact")
+    assert shown["verdict"].endswith("would not: what it counts is not in a recording.")
+
+
+def test_a_policy_that_never_compacts_is_no_subject_of_would():
+    assert shown_for("none", 30)["verdict"] == "This policy never compacts."
+    verdict = shown_for("none", 48, compacted=True)["verdict"]
+    assert verdict == "The recorded agent compacted here. This policy never compacts."
+
+
+def test_a_count_of_the_request_that_was_sent_is_not_said_to_be_of_another():
+    shown = shown_for("anthropic-compaction", 48, compacted=True)
+    assert "never sent" not in " ".join(shown["notes"])
+    assert "exact" in " ".join(shown["notes"])
+
+
+@pytest.mark.parametrize(("value", "unit"), [(1, "token"), (2, "tokens"), (0, "tokens")])
+def test_one_is_not_a_plural(value, unit):
+    assert term_row(Term("output", value, "tokens", Provenance.PROVIDER, 3), 3)["unit"] == unit
