@@ -226,7 +226,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, forecast: Forecas
             _compare("largest request, tokens", _largest(before), _largest(after)),
             _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
         ],
-        "honesty": f"{honesty(data, forecast)}{_uncounted(data)}",
+        "honesty": f"{honesty(data, forecast)}{_not_replayed(recorded)}{_uncounted(data)}",
         "windows": windows_words(replayed.call_windows, WindowWarning.REPLAY),
     }
 
@@ -276,6 +276,23 @@ def honesty(data: Timeline, forecast: Forecast) -> str:
         f"50 calls {_off(forecast.get('50'))}, "
         f"first call after a compaction {_off(forecast.get('compaction'))}."
     )
+
+
+def _not_replayed(recorded: Case) -> str:
+    """What the rows count of a recording and a replay cannot have, because no call answers or follows it."""
+    at_the_end, refused = recorded.facts.counts.at_the_end, len(recorded.facts.session.refused)
+    words = ""
+    if at_the_end:
+        replayed = (
+            "is not replayed: no call follows it" if at_the_end == 1 else "are not replayed: no call follows them"
+        )
+        words += f" {counted(at_the_end, 'compaction')} at the end of the recording {replayed}."
+    if refused:
+        replayed = (
+            "was never answered, and is not replayed" if refused == 1 else "were never answered, and are not replayed"
+        )
+        words += f" {counted(refused, 'request')} that the provider refused {replayed}."
+    return words
 
 
 def _uncounted(data: Timeline) -> str:

@@ -58,6 +58,25 @@ def test_nothing_of_a_replay_is_marked_over_a_window_that_the_recording_contradi
     assert (shown["overflows"], shown["near misses"]) == ("0", "0")
 
 
+def honesty_of(built):
+    """The sentences below the comparison of a recording with a replay without compactions."""
+    facts = Facts.of(built)
+    shadow = observe_recorded(facts.ledger, get_policy("none"), window=facts.window.value, usage=facts.usage)
+    data = timeline(facts.recording, shadow, facts.whole_log)
+    return presenter.comparison(data, facts.recording, facts.replay(facts.whole_log), {})["honesty"]
+
+
+def test_what_only_the_recording_counts_is_said_to_be_not_replayed():
+    same = "The replay sends exactly what was recorded: under these settings the policy never does anything else."
+    assert honesty_of(chat(1_000, 1_100)) == same
+    ended = chat(1_000, 1_100, 1_200, compactions=(compaction(4), compaction(4)))
+    assert (
+        honesty_of(ended) == f"{same} 2 compactions at the end of the recording are not replayed: no call follows them."
+    )
+    refused = msgspec.structs.replace(chat(1_000, 1_100), refused=(2,))
+    assert honesty_of(refused) == f"{same} 1 request that the provider refused was never answered, and is not replayed."
+
+
 def test_the_bias_leaves_out_what_is_not_in_the_file():
     built = session(*[model("answer " * 300) for _ in range(20)], overhead=90_000)
     assert abs(float(figures(built)["estimator bias"]["value"].split("\u00a0")[0].replace("−", "-"))) < 40
