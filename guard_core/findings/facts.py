@@ -271,13 +271,20 @@ class Facts:
         return {"uncounted": missing, "all_calls": self.ledger.step_count} if missing else {}
 
     @property
+    def has_system_prompt(self) -> bool:
+        """Does the file hold it, beside the messages or as one of them."""
+        return self.ledger.system_recorded or bool((self.ledger.events["flags"] & SYSTEM).any())
+
+    @property
     def not_estimated(self) -> str:
         """What the requests of a recording without any count had besides what is estimated, "" for nothing known."""
         fixed = self.ledger.system_tokens + self.ledger.tools_tokens
         if not self.is_uncounted or self.attribution.overhead > fixed:
             return ""
-        has_system = self.ledger.system_recorded or bool((self.ledger.events["flags"] & SYSTEM).any())
-        names = [*([] if has_system else ["system prompt"]), *([] if self.ledger.tools_recorded else ["tools"])]
+        names = [
+            *([] if self.has_system_prompt else ["system prompt"]),
+            *([] if self.ledger.tools_recorded else ["tools"]),
+        ]
         return " and ".join(names)
 
     @property

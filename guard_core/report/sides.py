@@ -76,7 +76,7 @@ class SideSource:
             verdict=self.verdict,
             findings=self.findings,
             outcome=self._outcome(),
-            facts=_facts(lanes, blind_words(self.facts) if self.trace is None else ""),
+            facts=_facts(self.facts, lanes, blind_words(self.facts) if self.trace is None else ""),
             compactions=tuple(self._compactions(chosen)),
             series=self._series(),
         )
@@ -342,10 +342,10 @@ def _costs(costs: CallCosts) -> doc.ReportCosts:
     )
 
 
-def _facts(lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
+def _facts(facts: Facts, lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
     holding = [lane for lane in lanes if lane.withdrawn_at < 0]
     return doc.FactsLost(
-        sentence=" ".join(filter(None, (summary_words(lanes), blind))),
+        sentence=" ".join(filter(None, (summary_words(facts, lanes), blind))),
         instructions=len(lanes),
         held=sum(lane.last_state in HELD and not lane.is_unseen for lane in holding),
         lost=sum(lane.last_state is SnippetState.GONE and lane.lost is not None for lane in holding),

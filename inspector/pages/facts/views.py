@@ -81,7 +81,10 @@ def _listed(page: Frame, show: str) -> dict[str, Any]:
     """A window of the ledger, worst first."""
     known = listed(page, show)
     first = number(page.request, "from", 1, 1, max(1, len(known.lanes))) - 1
-    notes = (summary_words(known.lanes), blind_words(page.analysis.facts) if page.side == "recorded" else "")
+    notes = (
+        summary_words(page.analysis.facts, known.lanes),
+        blind_words(page.analysis.facts) if page.side == "recorded" else "",
+    )
     rows = pager(len(known.lanes), first, ROWS, lambda row: _url(page, show=show, **{"from": row}))
     return {
         "headline": " ".join(filter(None, notes)) if show == INSTRUCTIONS else "",

@@ -90,8 +90,14 @@ def test_what_no_request_has_is_said(client, lost):
 
 
 def test_a_session_without_instructions_says_so(client, store):
-    text = page(client, store(session(user("hello"), model("hi"))))
+    text = page(client, store(session(user("hello"), model("hi"), system="You are a helpful assistant.")))
     assert "No sentence of a user or of the system prompt was recognised as an instruction." in text
+    assert "None was recognised. Any other text can be followed above." in text
+
+
+def test_of_a_system_prompt_that_the_file_lacks_nothing_is_said(client, store):
+    text = page(client, store(session(user("hello"), model("hi"))))
+    assert "No sentence of a user was recognised as an instruction. The file lacks the system prompt." in text
 
 
 def test_a_replay_is_followed_under_its_own_policy(client, store):
