@@ -224,7 +224,7 @@ def comparison(data: Timeline, recorded: Case, replayed: Case, forecast: Forecas
             _compare("near misses", *near, worse_if_more=True),
             _compare("total prompt tokens", _sum(before), _sum(after)),
             _compare("largest request, tokens", _largest(before), _largest(after)),
-            _share("peak fill", _largest(before), _largest(after), (_window(recorded), _window(replayed))),
+            _share("peak fill", recorded.filled, replayed.filled),
         ],
         "honesty": f"{honesty(data, forecast)}{_not_replayed(recorded)}{_uncounted(data)}",
         "windows": windows_words(replayed.call_windows, WindowWarning.REPLAY),
@@ -317,11 +317,6 @@ def _largest(values: Floats) -> int:
     return int(np.nanmax(np.nan_to_num(values))) if len(values) else 0
 
 
-def _window(case: Case) -> int:
-    """The window of the largest request's model, 0 where nothing can be said against it."""
-    return int(case.windows[int(np.argmax(case.tokens))]) if len(case.tokens) else 0
-
-
 def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = False) -> dict[str, Any]:
     difference = signed(replayed - recorded)
     worse = worse_if_more and replayed > recorded
@@ -334,13 +329,15 @@ def _compare(name: str, recorded: int, replayed: int, *, worse_if_more: bool = F
     }
 
 
-def _share(name: str, recorded: int, replayed: int, windows: tuple[int, int]) -> dict[str, Any]:
-    """The shares of two windows, in tokens; of a window that is 0 there is none, and no difference."""
+def _share(name: str, recorded: Floats, replayed: Floats) -> dict[str, Any]:
+    """The largest share of its window that a request of either side fills; where nothing can be said of any, there is
+    none, and no difference."""
+    before, after = (float(filled.max(initial=0)) for filled in (recorded, replayed))
     return {
         "name": name,
-        "recorded": percent(recorded, windows[0], 1),
-        "replayed": percent(replayed, windows[1], 1),
-        "difference": points(recorded / windows[0], replayed / windows[1]) if all(windows) else DASH,
+        "recorded": percent(before, 1, 1) if before else DASH,
+        "replayed": percent(after, 1, 1) if after else DASH,
+        "difference": points(before, after) if before and after else DASH,
         "worse": False,
     }
 

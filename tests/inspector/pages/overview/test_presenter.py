@@ -58,23 +58,38 @@ def test_nothing_of_a_replay_is_marked_over_a_window_that_the_recording_contradi
     assert (shown["overflows"], shown["near misses"]) == ("0", "0")
 
 
-def honesty_of(built):
-    """The sentences below the comparison of a recording with a replay without compactions."""
+def compared(built):
+    """A recording beside its replay without compactions."""
     facts = Facts.of(built)
     shadow = observe_recorded(facts.ledger, get_policy("none"), window=facts.window.value, usage=facts.usage)
     data = timeline(facts.recording, shadow, facts.whole_log)
-    return presenter.comparison(data, facts.recording, facts.replay(facts.whole_log), {})["honesty"]
+    return presenter.comparison(data, facts.recording, facts.replay(facts.whole_log), {})
 
 
 def test_what_only_the_recording_counts_is_said_to_be_not_replayed():
     same = "The replay sends exactly what was recorded: under these settings the policy never does anything else."
-    assert honesty_of(chat(1_000, 1_100)) == same
+    assert compared(chat(1_000, 1_100))["honesty"] == same
     ended = chat(1_000, 1_100, 1_200, compactions=(compaction(4), compaction(4)))
     assert (
-        honesty_of(ended) == f"{same} 2 compactions at the end of the recording are not replayed: no call follows them."
+        compared(ended)["honesty"]
+        == f"{same} 2 compactions at the end of the recording are not replayed: no call follows them."
     )
     refused = msgspec.structs.replace(chat(1_000, 1_100), refused=(2,))
-    assert honesty_of(refused) == f"{same} 1 request that the provider refused was never answered, and is not replayed."
+    assert (
+        compared(refused)["honesty"]
+        == f"{same} 1 request that the provider refused was never answered, and is not replayed."
+    )
+
+
+def test_the_peak_fill_of_the_comparison_is_that_of_the_figures():
+    models = (*["claude-opus-4-5-20251101"] * 4, "mistralai/voxtral-small-24b-2507")
+    built = chat(20_000, 30_000, 40_000, 50_000, 12_000, window=200_000)
+    calls = [msgspec.structs.replace(call, model=name) for call, name in zip(built.calls, models, strict=True)]
+    built = msgspec.structs.replace(built, calls=tuple(calls))
+    share = figures(built)["peak fill"]["value"]
+    assert share == "36.6\u00a0%"
+    row = next(row for row in compared(built)["rows"] if row["name"] == "peak fill")
+    assert (row["recorded"], row["replayed"], row["difference"]) == (share, share, "±0")
 
 
 def test_the_bias_leaves_out_what_is_not_in_the_file():
