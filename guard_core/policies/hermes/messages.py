@@ -282,10 +282,13 @@ def roles_of(ledger: Ledger) -> Ints:
 
 
 def calls_of(ledger: Ledger) -> Ints:
-    """1 + the event of the newest call that each event has a result of; 0: none, or not known."""
+    """1 + the event of the newest call that each event has a result of; 0: none, or not known, -1: the result names a
+    call that is not in the log."""
     parts = ledger.parts
-    answers = np.flatnonzero((parts["kind"] == RESULT) & (parts["answers"] >= 0))
+    is_result, is_known = parts["kind"] == RESULT, parts["answers"] >= 0
     calls = np.zeros(ledger.event_count, dtype=np.int64)
+    calls[parts["event"][is_result & ~is_known & (parts["id_chars"] > 0)]] = -1
+    answers = np.flatnonzero(is_result & is_known)
     np.maximum.at(calls, parts["event"][answers], parts["event"][parts["answers"][answers]] + 1)
     return calls
 
@@ -295,7 +298,7 @@ def without_orphans(estimates: HermesEstimates, messages: HermesMessages, chosen
     events = messages.event[chosen]
     sums = estimates.calls
     calls = np.where(events >= 0, sums[events + 1] - sums[events], 0) - 1
-    orphans = (messages.role[chosen] == TOOL) & (calls >= 0) & ~np.isin(calls, events)
+    orphans = (messages.role[chosen] == TOOL) & (calls != -1) & ~np.isin(calls, events[events >= 0])
     return [index for index, orphan in zip(chosen, orphans.tolist(), strict=True) if not orphan]
 
 

@@ -202,6 +202,13 @@ def test_results_whose_call_is_summarised_go_too():
     assert kept(record.after) == [0, 1, 2]
 
 
+def test_a_result_that_names_a_call_which_is_nowhere_goes_with_the_first_compaction():  # 0.19.0, run
+    calls = tuple(ToolCallPart("t", {}, f"c{number}") for number in range(2))
+    results = [tool_result("y", "t", named) for named in ("c0", "c1", "of another session")]
+    record = compacted([*[user("m"), model("m")] * 20, user("u"), Event(Role.MODEL, calls), *results])
+    assert kept(record.after)[-3:] == [41, 42, 43]
+
+
 def test_nothing_is_compacted_where_hardly_any_message_is_between_head_and_tail():
     assert compacted([user("u" * 900_000), model("a")] * 3, profile="seed") is None
     assert compacted([user("u" * 900_000), model("a")] * 3) is None
