@@ -237,11 +237,17 @@ def _bodies(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, list[by
 
 
 def _compressed(session_id: UUID | str, kinds: tuple[str, ...]) -> dict[str, list[bytes]]:
-    stored = SessionChunk.objects.in_session(session_id).filter(kind__in=kinds).order_by("kind", "number")
     bodies: dict[str, list[bytes]] = {kind: [] for kind in kinds}
-    for kind, body in stored.values_list("kind", "body"):
+    for kind, body in _chunks_of(kinds).all(session=session_id):
         bodies[kind].append(bytes(body))
     return bodies
+
+
+@cache
+def _chunks_of(kinds: tuple[str, ...]) -> Select:
+    """The chunks of these kinds of a session, in order."""
+    some = SessionChunk.objects.in_session(Slot(SessionChunk, "session")).filter(kind__in=kinds)
+    return Select(some.order_by("kind", "number").values_list("kind", "body"))
 
 
 def _pieces(values: Sequence[Any], size: int) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ from guard_core.rules import Agent, Explanation, Stretch, agent_of, explain
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.models import RuleExplanation, Session
+from inspector.models.prepared import Select, Slot
 from inspector.models.projects import Project
 from inspector.models.rules import stated_settings
 from inspector.models.sessions import ENGINE
@@ -96,10 +97,9 @@ def window_of(sourced: Sourced) -> Sourced | None:
 
 
 def _stored(row: Session, basis: str) -> Explanation | None:
-    rows = RuleExplanation.objects.in_session(row).filter(revision=row.revision, basis=basis)
-    body = rows.values_list("body", flat=True).first()
+    stored = _BODY.first(session=row.pk, revision=row.revision, basis=basis)
     try:
-        return None if body is None else decode(decompressed(body), Explanation, "explanation")
+        return None if stored is None else decode(decompressed(stored[0]), Explanation, "explanation")
     except GuardError:
         return None  # of a form that this version does not know
 
@@ -110,6 +110,11 @@ def _basis(row: Session, settings: Mapping[str, str]) -> str:
     return hashlib.sha256(msgspec.json.encode([ENGINE, stated, dict(settings)], order="deterministic")).hexdigest()
 
 
+_BODY = Select(
+    RuleExplanation.objects.in_session(Slot(RuleExplanation, "session"))
+    .filter(revision=Slot(RuleExplanation, "revision"), basis=Slot(RuleExplanation, "basis"))
+    .values_list("body")
+)
 _cache: ByteCache[Explanation] = ByteCache(
     CACHE_BYTES, lambda known: ENTRY_BYTES * (1 + len(known.compactions) + len(known.missed)), revision=1
 )

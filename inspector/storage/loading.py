@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -26,6 +27,7 @@ from guard_core.packing import decode
 from guard_core.sessions import Provenance, Sourced
 from guard_core.sessions import Session as CoreSession
 from inspector.models import Event, Payload, Session, SessionData
+from inspector.models.prepared import Select, Slot
 from inspector.storage import chunks
 from inspector.storage.byte_cache import ByteCache
 from inspector.storage.compression import decompressed
@@ -281,6 +283,9 @@ def _alone(row: Session, load: Callable[[str], Any]) -> Any:
     return known.values[load] if known else _cache.get((load, key, row.revision), lambda: load(key))
 
 
+_REVISION = Select(Session.objects.of(Slot(Session, "project")).filter(pk=Slot(Session, "id")).values_list("revision"))
+
+
 class ReadTogether:
     """What was read of a session at one moment, by what reads it."""
 
@@ -298,11 +303,11 @@ class _NotWhole(Exception):
 
 def _together(row: Session) -> ReadTogether:
     """Head, columns and attribution as of one revision, if there is one in TRIES. Raises _NotWhole."""
-    revisions, values = Session.objects.row(row).values_list("revision", flat=True), {}
+    now, values = partial(_REVISION.first, project=row.project_id, id=row.pk), {}
     for _ in range(TRIES):
-        before = revisions.first()
+        before = now()
         values = {load: _or_error(load, str(row.pk)) for load in _COLUMNS}
-        if revisions.first() == before:
+        if now() == before:
             break
     if any(isinstance(value, Exception) for value in values.values()):
         raise _NotWhole(values)
@@ -398,7 +403,14 @@ def marks_of(session_id: str) -> Marks:
 
 def _data(session_id: str, name: str) -> SessionData:
     """What is stored of a session besides its chunks, with one of the large columns."""
-    return SessionData.objects.in_session(session_id).only("in_chunks", name).get()
+    if (stored := _stored_with(name).row(session=session_id)) is None:
+        raise SessionData.DoesNotExist
+    return cast(SessionData, stored)
+
+
+@cache
+def _stored_with(name: str) -> Select:
+    return Select(SessionData.objects.in_session(Slot(SessionData, "session")).only("in_chunks", name))
 
 
 def _events(row: Session, rows: Any) -> Iterator[tuple[int, CoreEvent]]:

@@ -17,6 +17,7 @@ from django.urls import reverse
 from inspector.accounts import access
 from inspector.models import AccountRole, Comment, Session
 from inspector.models.accounts import LONGEST_NAME
+from inspector.models.prepared import Select, Slot
 from inspector.pages.shared.numbers import (
     compaction_index,
     compaction_number,
@@ -100,8 +101,12 @@ def _whole(text: str) -> int | None:
 
 def counts(session: Session) -> Counter[CommentPlace]:
     """How many comments are at each place; those that were deleted are left out."""
-    places = Comment.objects.in_session(session).exclude(text="").values_list("place", "number", "part")
-    return Counter(CommentPlace(*values) for values in places)
+    return Counter(CommentPlace(*values) for values in _PLACES.all(session=session.pk))
+
+
+_PLACES = Select(
+    Comment.objects.in_session(Slot(Comment, "session")).exclude(text="").values_list("place", "number", "part")
+)
 
 
 def may_write(request: HttpRequest) -> bool:
