@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 from guard_core.facts.lanes import Lane, Snippet, worst_first
@@ -14,7 +13,9 @@ from inspector.storage import loading
 from inspector.storage.byte_cache import ByteCache
 
 CACHE_BYTES = 2_000_000
-QUICK_STEPS = 2_000  # the lists of 50,000 steps with 235 compactions take a second and a half of a processor
+# Of 50,000 steps with 235 compactions a list takes a second and a half of a processor, and again a third of the time of
+# a page with the lane of a typed text, where it is computed already.
+QUICK_STEPS = 2_000
 BYTES_A_LANE, BYTES_A_CHANGE = 1_000, 150
 INSTRUCTIONS, DETAILS = SHOWN = ("instructions", "details")
 
@@ -31,23 +32,15 @@ class ListedLanes:
 
 def listed(page: Frame, show: str) -> ListedLanes:
     """The lanes of a list, one of SHOWN, on the side of a page."""
-    return _cache.get(_key(page, show), lambda: _follow(page, show))
-
-
-def is_at_hand(page: Frame, show: str) -> bool:
-    """Is that list computed already, or quick to compute."""
-    return page.count <= QUICK_STEPS or _cache.known(_key(page, show)) is not None
+    replay = page.choice if page.side == "replayed" else None
+    key = id(page.analysis.facts), page.row.indexed, replay, show
+    return _cache.get(key, lambda: _follow(page, show))
 
 
 def lanes_of(page: Frame, snippets: tuple[Snippet, ...]) -> tuple[tuple[Lane, ...], int]:
     """The lanes of snippets on the side of a page, and how many could not be followed."""
     search = search_for(page.row, page.analysis, page.side, snippets)
     return search.lanes(), len(snippets) - len(search.snippets)
-
-
-def _key(page: Frame, show: str) -> tuple[Hashable, ...]:
-    replay = page.choice if page.side == "replayed" else None
-    return id(page.analysis.facts), page.row.indexed, replay, show
 
 
 def _follow(page: Frame, show: str) -> ListedLanes:

@@ -14,7 +14,7 @@ from guard_core.facts.proposals import TYPED
 from guard_core.facts.words import METHOD, blind_words, summary_words
 from guard_core.quoting import normalised
 from inspector.pages.facts import presenter as present
-from inspector.pages.facts.listed import INSTRUCTIONS, SHOWN, is_at_hand, lanes_of, listed
+from inspector.pages.facts.listed import INSTRUCTIONS, QUICK_STEPS, SHOWN, lanes_of, listed
 from inspector.pages.session.frame import Frame, frame, number
 from inspector.pages.shared.htmx import render_part, wants_part
 from inspector.pages.shared.numbers import counted
@@ -39,7 +39,7 @@ def session_facts(request: HttpRequest, session_id: UUID) -> HttpResponse:
     show = show if show in SHOWN else INSTRUCTIONS
     typed = request.GET.get("q", "").replace("\x00", " ").strip()[:LONGEST]
     is_part = wants_part(request, "ledger")
-    is_later = typed and "show" not in request.GET and not is_at_hand(page, show)
+    is_later = typed and "show" not in request.GET and page.count > QUICK_STEPS
     tabs = [
         {"label": name, "url": _url(page, show=name if name != INSTRUCTIONS else ""), "current": name == show}
         for name in SHOWN
