@@ -113,6 +113,16 @@ def test_the_chart_has_a_caption_in_words_and_a_table_of_the_same_steps(client, 
     assert "Steps 1 to 40 of 55" in text
 
 
+def test_the_script_that_draws_is_asked_for_with_the_page_and_not_again_with_its_parts(client, part_of, gap):
+    content = page(client, gap).content.decode()
+    drawing = re.search(r'data-plotly="([^"]+)"', content)[1]
+    preload = f'<link rel="preload" as="script" href="{drawing}">'
+    assert preload in content
+    part = part_of(gap.get_absolute_url() + "?window=150000", "chart").content.decode()
+    assert f'data-plotly="{drawing}"' in part
+    assert preload not in part
+
+
 @pytest.mark.parametrize(("counted_calls", "missing"), [(0, None), (4, None), (4, 0)])
 def test_what_was_not_counted_has_one_size_in_tile_caption_chart_table_and_steps(client, store, counted_calls, missing):
     """Of ten calls only the first have a count."""
