@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.measure_browser [--steps 50000] [--megabytes 200] [--file PATH]
 
-A page is opened with an empty cache each time. Times are from the key or the navigation to what is painted; beside them
-is what the browser and the server computed for it (CPU time), which a busy machine changes less. Every page is opened
-once for its bytes and nodes, which are the same on every machine.
+A page is opened with an empty cache each time, in a window whose own parts are loaded. Times are from the key or the
+navigation to what is painted; beside them is what the browser and the server computed for it (CPU time), which a busy
+machine changes less. Every page is opened once for its bytes and nodes, which are the same on every machine.
 
 What the worker still does after an import, counting tokens above all, is waited for: it takes one of two cores.
 """
@@ -15,7 +15,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -96,7 +96,7 @@ class Measured:
         self.web = web
         self.received = 0
         self.protocol = self.context.new_cdp_session(self.page)
-        self.protocol.send("Performance.enable")
+        self.protocol.send("Performance.enable", {"timeDomain": "threadTicks"})  # else the time that its tasks last
         self.protocol.send("Network.enable")
         self.protocol.on("Network.loadingFinished", self._finished)
 
@@ -104,7 +104,7 @@ class Measured:
         self.received += int(event["encodedDataLength"])
 
     def busy(self) -> float:
-        """Milliseconds that the page has computed for."""
+        """Milliseconds of processor time that the page has computed for."""
         metrics = self.protocol.send("Performance.getMetrics")["metrics"]
         return 1000 * float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
 
@@ -151,6 +151,7 @@ def line(name: str, figures: list[Figure], aim: str) -> None:
 @contextmanager
 def opened(browser: Any, web: int, origin: str) -> Iterator[Measured]:
     measured = Measured(browser, web, base_url=origin)
+    wait_until_idle(os.getpid(), 0.3)  # a new window of the browser loads what is its own
     try:
         yield measured
     finally:
@@ -164,8 +165,7 @@ def measure(browser: Any, web: int, origin: str, session: str, middle: int = 25_
         with opened(browser, web, origin) as one:
             server = processor_time(web)
             one.page.goto(session)
-            wait_for(lambda one=one: one.page.evaluate("window.seen.drawn.length"), 0.01)
-            drawn = float(one.page.evaluate("window.seen.drawn[0]"))
+            drawn = float(one.page.evaluate("window.seen.until(['drawn'], [0])")[0])
             overview.append(Figure(drawn, one.busy(), processor_time(web) - server))
             memory.append(renderer_memory())
             received.append(one.received)
@@ -197,7 +197,7 @@ def measure(browser: Any, web: int, origin: str, session: str, middle: int = 25_
         print(f"{'renderer, after all that':<30}{renderer_memory():7.0f} MB proportional, aim 250 MB")
     with opened(browser, web, origin) as one:  # a text is typed on the page of facts, once its instructions are there
         one.page.goto(f"{session}facts")
-        wait_for_worker(web)
+        wait_until_idle(web)
     for typed in LANES:  # a second look at one would find its places in memory
         print_lane(browser, web, origin, session, typed)
     print(f"{'page':<34}{'kB':>6}{'nodes':>8}   aim 700 kB, 2,000 nodes")
@@ -222,16 +222,25 @@ def print_lane(browser: Any, web: int, origin: str, session: str, typed: str) ->
     line(f"lane of “{typed}”", [figure], f"500 ms: {said}")
 
 
-def wait_for_worker(root: int) -> None:
-    """Return once the server and its worker have computed less than a twentieth of ten seconds, which is longer than
-    the worker waits between two jobs: what follows an import is done."""
+def wait_until_idle(root: int, seconds: float = 10) -> None:
+    """Return once a process and all below it have computed less than a twentieth of so many seconds. Ten are longer
+    than the worker of a server waits between two jobs: what follows an import is done."""
     before: dict[int, float] = {}
     while True:
-        now = {pid: processor_time(pid) for pid in family(root)}
-        if before and sum(spent - before.get(pid, 0.0) for pid, spent in now.items()) < 500:
+        now = processor_times(root)
+        if before and sum(spent - before.get(pid, 0.0) for pid, spent in now.items()) < 50 * seconds:
             return
         before = now
-        time.sleep(10)
+        time.sleep(seconds)
+
+
+def processor_times(root: int) -> dict[int, float]:
+    """Milliseconds that a process and each below it have computed for."""
+    times = {}
+    for pid in family(root):
+        with suppress(OSError):  # it has ended
+            times[pid] = processor_time(pid)
+    return times
 
 
 def main() -> None:
@@ -241,7 +250,7 @@ def main() -> None:
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             server.get(session)
-            wait_for_worker(server.process.pid)
+            wait_until_idle(server.process.pid)
             for _ in range(2):
                 measure(browser, server.process.pid, server.origin, session)
                 print(f"load of the machine {os.getloadavg()[0]:.1f} ({os.cpu_count()} cores)")
