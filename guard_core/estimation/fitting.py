@@ -64,10 +64,11 @@ def measure(ledger: Ledger, amounts: Ints, start: Start | None = None) -> tuple[
     candidates = every.grown()
     mixed = candidates.amounts(amounts)
     keep = ~candidates.edited(Ratios(start.ratios).estimates(mixed, mixed[:, 0]))
-    first = Ratios(fit(mixed[keep], candidates.tokens[keep], start))
-    keep = ~candidates.edited(first.estimates(mixed, mixed[:, 0]))
-    intervals = candidates.pick(keep)
-    ratios = _ratios(ledger, intervals, amounts, mixed[keep], start)
+    first = fit(mixed[keep], candidates.tokens[keep], start)
+    kept = ~candidates.edited(Ratios(first).estimates(mixed, mixed[:, 0]))
+    intervals, mixed = candidates.pick(kept), mixed[kept]
+    kinds = first if (kept == keep).all() else fit(mixed, intervals.tokens, start)
+    ratios = _with_tools(ledger, intervals, amounts, mixed, kinds)
     output = written(ledger)
     rest = without_answers(amounts, output)
     other = _believed(ledger, intervals, output, (amounts, rest), ratios, start)
@@ -203,7 +204,8 @@ def _believed(
     if not (measured and (output >= 0).any()) and not dropped and not believed_at_once(ledger, whole, ratios):
         return None
     without = replace(intervals, tokens=np.maximum(intervals.tokens - counted, 0)).pick(inside)
-    other = _ratios(ledger, without, rest, without.amounts(rest), start)
+    mixed = without.amounts(rest)
+    other = _with_tools(ledger, without, rest, mixed, fit(mixed, without.tokens, start))
     if measured:
         by_estimate = intervals.tokens - intervals.totals(ratios.estimates(whole, ledger.events["tool"]))
         by_output = intervals.tokens - counted - intervals.totals(other.estimates(rest, ledger.events["tool"]))
@@ -212,10 +214,10 @@ def _believed(
     return other
 
 
-def _ratios(ledger: Ledger, intervals: Intervals, amounts: Ints, mixed: Ints, start: Start) -> Ratios:
-    """The ratios that explain some intervals, over which `amounts` are `mixed`, with a factor for each tool."""
-    tools = ledger.events["tool"]
-    plain = Ratios(fit(mixed, intervals.tokens, start))
+def _with_tools(ledger: Ledger, intervals: Intervals, amounts: Ints, mixed: Ints, kinds: Floats) -> Ratios:
+    """The ratios of `kinds` that explain some intervals, over which `amounts` are `mixed`, with a factor for each
+    tool."""
+    tools, plain = ledger.events["tool"], Ratios(kinds)
     # the tools whose results hold the most, in the order of their keys
     keys = ledger.of_events("tools", lambda: np.unique(tools))
     owner = ledger.of_events("places in tools", lambda: np.searchsorted(keys, tools))

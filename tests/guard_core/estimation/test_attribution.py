@@ -1,5 +1,6 @@
 """Recorded prompt tokens are shared out to events, and what stays over is shown."""
 
+import cProfile
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import pytest
 from guard_core.counts import requests_of
 from guard_core.errors import GuardError
 from guard_core.estimation.attribution import Attribution, attribute
+from guard_core.estimation.ratios import fit
 from guard_core.estimation.sharing import ATTRIBUTION_SOURCES, EXACT, SESSION, SHARED
 from guard_core.ledger import Ledger
 from guard_core.sessions import Evidence, ModelCall, RecordedCompaction
@@ -18,6 +20,7 @@ from guard_core.simulator.samples import SAMPLES
 from guard_core.views import Inserted, Span, Synthetic
 from tests.big_sessions import big_session
 from tests.builders import bundled, calls, image, model, session, tool_call, tool_result, user
+from tests.profiling import calls_of
 
 
 def chat(*prompts: int | None, size: int = 300) -> Ledger:
@@ -60,6 +63,15 @@ def test_what_no_call_measured_takes_the_sessions_ratio():
     attribution = attribute(chat(*range(1_000, 29_000, 700)))
     assert attribution.source[-1] == SESSION
     assert attribution.tokens[-1] == pytest.approx(attribution.tokens[3], rel=0.05)
+
+
+@pytest.mark.parametrize(("last_growth", "fits"), [(250, 1), (140, 2)])
+def test_ratios_are_fitted_again_only_where_the_first_ones_find_other_edits(last_growth, fits):
+    """A growth of 140 looks like an edit until the others have shown that messages cost this little here."""
+    ledger = chat(*range(1_000, 9_000, 250), 8_750 + last_growth)
+    with cProfile.Profile() as profile:
+        attribute(ledger)
+    assert calls_of(profile, fit) == fits
 
 
 def test_a_shrinking_request_starts_a_new_baseline():
