@@ -298,12 +298,13 @@ def _rival_words(rivals: list[_ReachingWay], recorded: Cost) -> str:
         verbs.append([f"{verb} no more than the recording" for verb in lose])
     if any(item[1] for item in others) and not fewest[1]:
         verbs.append([f"{verb} messages as they were recorded" for verb in ("send", "sends")])
-    many = f"{len(rivals):,} other policies avoid this"
+    many = f"{len(rivals):,} policies avoid this"
     which = "it is the one with the fewest compactions"
     equal = sum(item[:3] == fewest[:3] for item in alike)
     if equal > 1:
         few = counted(fewest[2], "compaction") if fewest[2] else "no compaction"
-        which = f"{equal:,} have {few}, and of these it sends the fewest tokens"
+        share = "all" if equal == len(alike) else f"{equal:,}"
+        which = f"{share} have {few}, and of these it sends the fewest tokens"
     if not verbs or len(alike) == len(rivals):
         return f"{many}; {which}."
     if len(alike) == 1:

@@ -11,6 +11,8 @@ from guard_core.findings.verdict import NO_WHOLE
 from guard_core.outcomes.payback import Payback
 from guard_core.outcomes.words import balance_words, price_words
 from inspector.pages.session.frame import Frame
+from inspector.pages.shared.kinds import kind_name
+from inspector.pages.shared.numbers import step_number
 from inspector.pages.shared.remedies import remedy_rows
 from inspector.replays.avoiding import answers_at_hand
 
@@ -42,9 +44,8 @@ def _cost(page: Frame, lost: list[Finding]) -> dict[str, Any]:
         text = "No call was made after a compaction." if page.compactions.total else _uncompacted(page)
         if _cleared(page):
             text = "No compaction is recorded; what clearing tool results cost is not computed."
-        unseen = "" if analysis.simulated else blind_words(analysis.facts)
-        if unseen:
-            text = f"Not known. {unseen}"
+        if not analysis.simulated and blind_words(analysis.facts):
+            text = "Not known: the file does not show all that left the context."
         return _row(name, [{"words": text}], page.links["policies"], "Other policies")
     losing = {item.numbers["compaction"] for item in lost}
     shown = sorted(prices, key=lambda item: (item.index not in losing, item.index))[:SHOWN_PRICES]
@@ -112,7 +113,8 @@ def _avoided(page: Frame, findings: list[Finding]) -> dict[str, Any]:
         items += [
             {"words": item["short"], "rest": item["rest"], "url": item["url"], "link": "Replay it"} for item in rows
         ]
-        items += [] if rows else [{"words": answer.sentence}]
+        about = f"{kind_name(answer.kinds[0]).capitalize()} (step {step_number(answer.steps[0]):,})"
+        items += [] if rows else [{"words": f"{about}: {answer.sentence[:1].lower()}{answer.sentence[1:]}"}]
     return _row(name, items, url, "All answers, and what they are based on")
 
 

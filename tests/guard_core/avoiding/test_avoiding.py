@@ -367,7 +367,7 @@ def test_the_policy_that_is_named_loses_least_and_has_the_fewest_compactions_of_
     which = f"{len(equal)} have {fewest} compaction, and of these it sends the fewest tokens"
     which = which if len(equal) > 1 else "it is the one with the fewest compactions"
     traits = "lose no more than the recording and send messages as they were recorded"
-    assert f" {len(reaching)} other policies avoid this; {len(gentle)} of them {traits}. Of these, {which}." in (
+    assert f" {len(reaching)} policies avoid this; {len(gentle)} of them {traits}. Of these, {which}." in (
         remedy.sentence
     )
     assert remedy.way.label in equal
@@ -385,7 +385,7 @@ def test_of_a_recording_that_lost_what_the_file_does_not_hold_others_perhaps_los
     (remedy,) = [item for item in answer.remedies if item.way.tier == POLICY]
     assert "It drops 1 of 1 user request (recorded: at least 0)" in remedy.sentence
     traits = "perhaps lose no more than the recording and send messages as they were recorded"
-    assert re.search(rf"\d+ other policies avoid this; \d+ of them {traits}\.", remedy.sentence)
+    assert re.search(rf"\d+ policies avoid this; \d+ of them {traits}\.", remedy.sentence)
 
 
 def test_an_offer_that_loses_more_than_the_recording_says_so():

@@ -13,6 +13,7 @@ from inspector.replays import avoiding
 from inspector.storage.estimates import EstimationResult, packed_result
 from tests.guard_core.avoiding.test_avoiding import long_request, long_rules
 from tests.guard_core.checker.cases import exchange, growing
+from tests.guard_core.findings.cases import chat
 from tests.inspector.pages.conftest import stored
 
 
@@ -38,6 +39,13 @@ def test_the_overview_says_rule_price_loss_and_remedy_in_this_order_below_the_ch
         text,
     )
     assert f'href="{lost.get_absolute_url()}avoid#request_lost-21"' in text
+
+
+def test_the_overview_names_the_finding_that_nothing_avoids(client, db):
+    row = stored(chat(1_990_000, window=2_000_000), window=2_000_000, title="full")
+    client.get(row.get_absolute_url() + "avoid")
+    text = client.get(row.get_absolute_url()).content.decode()
+    assert re.search(r"Near miss \(step 1\): none of \d+ settings, windows and policies avoids this", text)
 
 
 def test_each_remedy_opens_the_replay_that_it_speaks_of(client, lost):
