@@ -175,7 +175,9 @@ def _residual(value: Prepared, at: int, rest: int) -> str:
     """In words the `rest` tokens of a request, below 0 where it has fewer than its parts explain."""
     if not rest:
         return ""
-    who = "the provider counted" if count_source(value.filling, at) == Provenance.PROVIDER else "the replay models"
+    who = (
+        "the provider counted" if count_source(value.filling, at) == Provenance.PROVIDER else "the modelled request has"
+    )
     more = "more" if rest > 0 else "fewer"
     return f"Unexplained: {who} {tokens(abs(rest))} {more} tokens than the messages and the fixed part explain."
 
@@ -435,7 +437,8 @@ def _change(page: Frame, value: Prepared, before: int, at: int, item: Any) -> di
 def _cache(cache: CacheBreak) -> str:
     """Where the cached beginning ended and what that cost."""
     source = "recorded" if cache.read is not None else "modelled"
-    given = f"{tokens(cache.given)} of the {tokens(cache.previous)} tokens of the call before"
+    part = "all" if cache.given == cache.previous else f"{tokens(cache.given)} of the"
+    given = f"{part} {tokens(cache.previous)} tokens of the call before"
     if cache.message is None and cache.lost < CACHE_LEAST:
         return f"The cached prefix held: the cache gave {given} ({source})."
     where = (

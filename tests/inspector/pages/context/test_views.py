@@ -113,7 +113,7 @@ def test_a_compaction_is_named_and_the_break_of_the_cached_prefix(client, store)
     assert "The cached prefix broke at message 1: the cache gave" in text
     assert "154,000 tokens of the call before" in text
     assert "more than reading them from the cache" in text
-    assert "The cached prefix held: the cache gave 150,000 of the 150,000 tokens" in words(page(client, row, "?at=3"))
+    assert "The cached prefix held: the cache gave all 150,000 tokens of the call" in words(page(client, row, "?at=3"))
 
 
 def test_session_text_on_it_is_escaped(client, store):
