@@ -325,6 +325,7 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "needed": (
         "{all_compactions} compaction(s), no overflow",
         "Without any: peak {peak/window:share} % of",
+        "Without any but the manual ones: peak {peak/window:share} % of",
         ", {calls_over} call(s) over it",
         ", {tight} call(s) lacking room",
     ),

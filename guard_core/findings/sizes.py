@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,7 +261,7 @@ def counted_over(case: Case) -> list[Finding]:
     first, tokens = over[0]
     window = case.window_at(first.step)
     whose = "the window" if case.rests_on_window(first.step) else "its model's window"
-    more = "" if len(over) == 1 else f" It did so before {counted(len(over) - 1, 'more compaction')}."
+    more = "" if len(over) == 1 else f" So it did before {counted(len(over) - 1, 'more compaction')}."
     sentence = (
         f"Before compaction {first.index + 1:,} ({at_step(first.step)}) the agent counted {tokens:,} tokens, over "
         f"{whose} of {window:,}{if_window_at(case, first.step)}: a provider refuses such a request.{more}"
@@ -273,6 +275,11 @@ def counted_over(case: Case) -> list[Finding]:
     steps = tuple(item.step for item, _ in over[:LISTED])
     assumptions = assumptions_at(case, first.step)
     return [Finding("counted_over", WARNING, first.step, sentence, numbers, assumptions, steps, len(over))]
+
+
+def overflow_words(numbers: Mapping[str, Any]) -> str:
+    """What the refused requests of a finding are."""
+    return "an overflow" if numbers["requests"] == 1 else "overflows"
 
 
 def refused(case: Case) -> list[Finding]:
@@ -295,7 +302,7 @@ def refused(case: Case) -> list[Finding]:
     which = "it" if len(steps) == 1 else "each of them"
     more = f" A compaction followed {which} before the next call." if all_compacted else ""
     stated = _stated_sizes(case, numbers)
-    sentence = f"{refused_words(numbers)}, as the file says: an overflow (recorded).{stated}{more}"
+    sentence = f"{refused_words(numbers)}, as the file says: {overflow_words(numbers)} (recorded).{stated}{more}"
     severity = WARNING if all_compacted else ERROR
     listed = tuple(max(0, step) for step in dict.fromkeys(steps))[:LISTED]
     return [Finding("refused", severity, max(0, steps[0]), sentence, numbers, (), listed, len(steps))]

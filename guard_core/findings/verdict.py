@@ -21,7 +21,14 @@ from guard_core.findings.peak import peak_of
 from guard_core.findings.presence import shortened
 from guard_core.findings.repeated_results import repeated_words
 from guard_core.findings.repetition import loop_words, pace_words
-from guard_core.findings.sizes import assumptions_at, if_window_at, limit_words, refused_words, stated_window
+from guard_core.findings.sizes import (
+    assumptions_at,
+    if_window_at,
+    limit_words,
+    overflow_words,
+    refused_words,
+    stated_window,
+)
 from guard_core.findings.words import at_step, counted, if_window, percent, steps_words
 from guard_core.rules.inference import bound_words
 from guard_core.sessions import (
@@ -237,7 +244,7 @@ def _overflow(case: Case, finding: Finding) -> str:
 
 
 def _refused(case: Case, finding: Finding) -> str:
-    size = limit_words(finding.numbers) or "an overflow"
+    size = limit_words(finding.numbers) or overflow_words(finding.numbers)
     return f"{_head(case)}{refused_words(finding.numbers)}: {size} (recorded)."
 
 
@@ -450,8 +457,9 @@ def _needed(case: Case, finding: Finding) -> str:
     over = f", {counted(numbers['calls_over'], 'call')} over it" if numbers["calls_over"] else ""
     if not over and numbers.get("tight"):
         over = f", {counted(numbers['tight'], 'call')} lacking room to answer"
+    without = "any but the manual ones" if case.is_recorded and case.facts.counts.manual else "any"
     return (
-        f"{counted(_total(case), 'compaction')}, no overflow. Without any: peak "
+        f"{counted(_total(case), 'compaction')}, no overflow. Without {without}: peak "
         f"{percent(numbers['peak'] / numbers['window'])} of {_its_window(numbers)}{over} (modelled)"
         f"{if_window(case.window)}."
     )

@@ -323,7 +323,7 @@ def _contradiction(window: Sourced, at_least: int, averaged_over: int) -> str:
 
 def _doubt(window: Sourced, fired: list[int], said_automatic: bool, all_forced: bool) -> str:
     name = "automatic compaction" if said_automatic else "compaction"
-    subject = f"the {name}" if len(fired) == 1 else f"all {len(fired):,} {name}s"
+    subject = {1: f"the {name}", 2: f"both {name}s"}.get(len(fired), f"all {len(fired):,} {name}s")
     low, high = f"{fired[0]:,}", f"{fired[-1]:,}"
     when = f"{subject} took place at {high if low == high else f'{low} to {high}'} tokens"
     when += f", below half of {window.value:,}"

@@ -140,7 +140,7 @@ def claimed(built):
 def test_refused_requests_that_the_file_holds_are_an_overflow_and_not_a_near_miss():
     built = chat(9_000, 9_640)
     by_kind, verdict = claimed(replace(built, refused=(4, 4, 4)))
-    assert verdict.sentence == "3 requests failed as too long, the first after step 2: an overflow (recorded)."
+    assert verdict.sentence == "3 requests failed as too long, the first after step 2: overflows (recorded)."
     assert (verdict.kind, verdict.severity, by_kind["refused"].count) == ("refused", "error", 3)
     assert by_kind["refused"].numbers == {"requests": 3, "after": 1, "compacted": 0}
     assert claimed(built)[1].kind == "near_miss"

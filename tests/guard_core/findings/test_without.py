@@ -99,6 +99,15 @@ def test_the_whole_log_without_them_is_what_the_policy_none_sends():
     assert without_automatic(facts.recording).tokens.tolist() == none.columns["modelled_prompt_tokens"].tolist()
 
 
+def test_a_verdict_without_the_automatic_ones_says_that_the_manual_ones_stay():
+    cuts = (compaction(5, (0, 1)), compaction(9, (0, 1), trigger="manual"))
+    facts = Facts.of(chat(*TWICE, window=4_850, compactions=cuts))
+    case, finding = facts.recording, next(item for item in recorded_findings(facts) if item.kind == "needed")
+    words = "2 compactions, no overflow. Without any but the manual ones: peak "
+    assert recorded_verdict(facts, (finding,)).sentence.startswith(words)
+    assert len(case.fired) == 2
+
+
 def test_how_much_later_the_first_could_have_come_is_said():
     finding = findings(chat(*TWICE, window=4_850, compactions=CUTS))["needed"]
     first, over = finding.numbers["first"], finding.numbers["first_over"]

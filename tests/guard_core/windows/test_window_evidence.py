@@ -103,7 +103,7 @@ def test_an_agent_that_always_compacts_far_below_the_tables_window_casts_doubt_o
 def test_compactions_of_unknown_trigger_are_not_called_automatic_and_one_count_is_said_once(trigger, name):
     cuts = (compaction(1, trigger, 52_429), compaction(2, "auto", 52_429))
     note = judge_session(session([50_000, 30_000], cuts, format="claude-code"), TABLE).note
-    assert note.startswith(f"all 2 {name} took place at 52,429 tokens, below half of")
+    assert note.startswith(f"both {name} took place at 52,429 tokens, below half of")
 
 
 def test_one_compaction_near_the_window_takes_the_doubt_away():
