@@ -12,6 +12,7 @@ from guard_core.rules.inference import Interval
 from guard_core.sessions import Provenance
 from guard_core.triggers import AUTOMATIC, MANUAL
 
+NO_THRESHOLD = "no threshold is known"
 LISTED = 4  # counts of compactions that are named one by one
 
 
@@ -253,12 +254,22 @@ def decision_words(decision: RuleDecision) -> str:
     if decision.reason:
         return f"No compaction: {decision.reason}."
     if decision.count is None or decision.rule.threshold is None:
-        return f"No compaction: {decision.rule.reason or 'no threshold is known'}."
+        unknown = _unknown_threshold(decision.rule)
+        return f"No compaction; {unknown}." if unknown else f"No compaction: {decision.rule.reason or NO_THRESHOLD}."
     left = decision.rule.threshold - decision.count
     if decision.fires:
-        over = f"{-left:,} tokens above its threshold" if left else "at its threshold"
+        over = f"{counted_words(-left, 'token')} above its threshold" if left else "at its threshold"
         return f"The rule fires here, {over}, and {decision.rule.agent} did not compact{or_failed(decision.rule)}."
-    return f"No compaction: {left:,} tokens remain to the threshold."
+    if not left:
+        return "No compaction: the count must exceed the threshold."
+    return f"No compaction: {counted_words(left, 'token')} {'remains' if left == 1 else 'remain'} to the threshold."
+
+
+def _unknown_threshold(rule: OwnRule) -> str:
+    """That a rule's threshold is not known, which is no reason of the agent; "" where it is, or where there is none."""
+    if rule.threshold is not None or not rule.reason or rule.checks in (Moment.REFUSAL, Moment.NEVER):
+        return ""
+    return f"the threshold is not known, because {rule.reason}"
 
 
 def _compacted(decision: RuleDecision) -> str:
@@ -268,6 +279,8 @@ def _compacted(decision: RuleDecision) -> str:
         return f"The agent compacted here{_inferred(decision)}."
     if item.verdict is Agreement.AGREES and rule.threshold is not None:
         return f"{rule.agent} compacted here: the count reached the threshold."
+    if (unknown := _unknown_threshold(rule)) and item.reason.startswith(rule.reason):
+        return f"{rule.agent} compacted here; {unknown}{reason_words(item).removeprefix(rule.reason)}."
     verdict = "" if item.verdict in (Agreement.NOT_MODELLED, Agreement.AGREES) else f", {item.verdict}"
     return f"{rule.agent} compacted here{verdict}: {reason_words(item)}."
 

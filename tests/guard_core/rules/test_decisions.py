@@ -5,6 +5,7 @@ import pytest
 
 from guard_core.ledger import Ledger
 from guard_core.rules import OwnChecks, explain
+from guard_core.rules.agreement import Agreement
 from guard_core.rules.claude_code import FAILING
 from guard_core.rules.words import decision_words, inequality
 from guard_core.sessions import Provenance, Session, Sourced
@@ -90,6 +91,27 @@ def test_a_version_without_a_threshold_says_why():
     decision = checks(transcript(version="2.1.330", trigger="manual")).at(2)
     assert inequality(decision) == "151,010 ≤ 200,000 (window); no threshold"
     assert decision_words(decision) == "No compaction: a threshold exists only where a window is set."
+
+
+def test_that_a_threshold_is_not_known_is_no_reason_of_the_agent():
+    unknown, why = "the context window is not known: set it", "; the threshold is not known, because the context window"
+    for step, did in ((2, "No compaction"), (3, "Claude Code compacted here")):
+        decision = checks(transcript()).at(step)
+        rule = msgspec.structs.replace(decision.rule, threshold=None, reason=unknown)
+        item = decision.compaction and msgspec.structs.replace(
+            decision.compaction, verdict=Agreement.NOT_MODELLED, reason=unknown
+        )
+        decision = msgspec.structs.replace(decision, rule=rule, compaction=item)
+        assert decision_words(decision) == f"{did}{why} is not known: set it."
+
+
+@pytest.mark.parametrize(
+    ("more", "words"), [(0, "the count must exceed the threshold"), (1, "1 token remains to the threshold")]
+)
+def test_a_count_that_equals_a_threshold_which_it_must_exceed_is_not_short_of_it(more, words):
+    decision = checks(transcript()).at(2)
+    rule = msgspec.structs.replace(decision.rule, threshold=decision.count + more, relation=">")
+    assert decision_words(msgspec.structs.replace(decision, rule=rule)) == f"No compaction: {words}."
 
 
 def test_of_an_unknown_rule_the_prompt_and_the_interval_are_said():
