@@ -258,7 +258,8 @@ def headline(known: TriggersAnalysis) -> str:
         words += f" What triggered {which}, the files do not say: taken as automatic."
     contradicting = sum(row.contradiction for row in rows)
     if contradicting:
-        words += f" In {contradicting:,} of {counted(len(rows), 'row')} sessions contradict each other."
+        some = f"{contradicting:,} of {counted(len(rows), 'row')}"
+        words += f" In {some} with such compactions, sessions contradict each other."
     if changes := len(known.changes.changes):
         words += f" {'A threshold' if changes == 1 else 'Thresholds'} changed at {counted(changes, 'point')} in time."
     return words
