@@ -281,11 +281,8 @@ class Facts:
         fixed = self.ledger.system_tokens + self.ledger.tools_tokens
         if not self.is_uncounted or self.attribution.overhead > fixed:
             return ""
-        names = [
-            *([] if self.has_system_prompt else ["system prompt"]),
-            *([] if self.ledger.tools_recorded else ["tools"]),
-        ]
-        return " and ".join(names)
+        has = {"system prompt": self.has_system_prompt, "tools": self.ledger.tools_recorded}
+        return " and ".join(name for name, is_there in has.items() if not is_there)
 
     @property
     def is_peak_unknown(self) -> bool:

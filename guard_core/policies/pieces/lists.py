@@ -522,17 +522,12 @@ class ListPolicy(ABC):
         """The comparison over recorded requests, of tokens by the heuristic estimate, bytes // 4; -1 where the number
         is not known."""
         last, as_of = counts_in(run.ledger)
-        columns = {TOKENS: "heuristic_decided", MESSAGES: "contents_decided"}
-        size = run.ledger.step_count
-        if self.compares in columns:
-            counted = np.asarray(trace[columns[self.compares]])
-        elif (over_log := self.counted_over_log(run.ledger)) is not None:
-            counted = over_log
-        else:
-            counted = np.full(size, -1)
+        column = {TOKENS: "heuristic_decided", MESSAGES: "contents_decided"}.get(self.compares)
+        over_log = np.asarray(trace[column]) if column else self.counted_over_log(run.ledger)
+        counted = np.full(run.ledger.step_count, -1) if over_log is None else over_log
         limit = self.limit(run.window)
         return {
-            **self._compared(counted, np.full(size, limit)),
+            **self._compared(counted, np.full(len(counted), limit)),
             "fired": np.asarray((counted >= 0) & self.over(counted, limit), dtype=np.int64),
             "last_prompt": last,
             "last_step": as_of,

@@ -33,7 +33,7 @@ def card(
     the agent itself says `own` tokens before) or "replayed".
     """
     decision, threshold = value(trace, "decision_tokens", step), value(trace, "threshold", step)
-    fires, compared = value(trace, "fired", step) == 1, Comparison.of(trace, step, terms)
+    fires, compared = value(trace, "fired", step) == 1, CardComparison.of(trace, step, terms)
     own_note = ""
     if own is not None and decision > 0 and abs(own - decision) >= 0.02 * decision:
         own_note = (
@@ -81,7 +81,7 @@ def _sign(count: int, limit: int, terms: Sequence[Term]) -> str:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CardComparison:
     """What a policy compared at a step: its count and its limit, in a unit (-1: none, or not known), and the sign
     between them ("" without both)."""
 
@@ -91,7 +91,7 @@ class Comparison:
     sign: str
 
     @classmethod
-    def of(cls, trace: Trace, step: int, terms: Sequence[Term]) -> Comparison:
+    def of(cls, trace: Trace, step: int, terms: Sequence[Term]) -> CardComparison:
         """A threshold in tokens is in the columns of every trace, another limit in the terms, behind its count."""
         count, limit, unit = value(trace, "decision_tokens", step), value(trace, "threshold", step), "tokens"
         for term, following in pairwise(terms):
@@ -135,7 +135,7 @@ class Comparison:
         return f": {counted(left, self.unit[:-1])} {'remains' if left == 1 else 'remain'} to its {self.name}"
 
 
-def recorded_verdict(trace: Trace, step: int, compacted: bool, compared: Comparison) -> str:
+def recorded_verdict(trace: Trace, step: int, compacted: bool, compared: CardComparison) -> str:
     """What the policy would have done with the recorded request, and what the recorded agent did."""
     policy = policy_title(trace.policy)
     if not POLICIES[trace.policy].compacts:
@@ -149,7 +149,7 @@ def recorded_verdict(trace: Trace, step: int, compacted: bool, compared: Compari
     return f"{policy} would not compact{compared.room}."
 
 
-def replayed_verdict(trace: Trace, step: int, compared: Comparison) -> str:
+def replayed_verdict(trace: Trace, step: int, compared: CardComparison) -> str:
     """What the policy did in the replay."""
     held = HELD_REASONS[value(trace, "held", step)]
     if value(trace, "fired", step) == 1:
