@@ -75,7 +75,10 @@ def _lanes(session: Session, facts: Facts, args: argparse.Namespace) -> tuple[La
 
 
 def _report(facts: Facts, session: Session, lanes: tuple[Lane, ...], args: argparse.Namespace) -> dict[str, Any]:
-    notes = (summary_words(facts, lanes) if args.find is None else "", "" if args.policy else blind_words(facts))
+    notes = (
+        summary_words(lanes, has_system_prompt=facts.has_system_prompt) if args.find is None else "",
+        "" if args.policy else blind_words(facts),
+    )
     return {
         "session": session.source_id,
         "title": session.title,

@@ -165,12 +165,12 @@ def _fallen(facts: Facts) -> str:
     )
 
 
-def summary_words(facts: Facts, lanes: tuple[Lane, ...]) -> str:
+def summary_words(lanes: tuple[Lane, ...], *, has_system_prompt: bool = True) -> str:
     """Of how many instructions the last request has the words, how many it has in other words, and how many were lost,
     in one sentence; in another one how many the user took back."""
     rules = [lane for lane in lanes if lane.snippet.kind in (RULE, REQUEST)]
     if not rules:
-        if not facts.has_system_prompt:
+        if not has_system_prompt:
             return "No sentence of a user was recognised as an instruction. The file lacks the system prompt."
         return "No sentence of a user or of the system prompt was recognised as an instruction."
     in_force = [lane for lane in rules if lane.withdrawn_at < 0]

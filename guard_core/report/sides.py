@@ -345,7 +345,7 @@ def _costs(costs: CallCosts) -> doc.ReportCosts:
 def _facts(facts: Facts, lanes: tuple[Lane, ...], blind: str) -> doc.FactsLost:
     holding = [lane for lane in lanes if lane.withdrawn_at < 0]
     return doc.FactsLost(
-        sentence=" ".join(filter(None, (summary_words(facts, lanes), blind))),
+        sentence=" ".join(filter(None, (summary_words(lanes, has_system_prompt=facts.has_system_prompt), blind))),
         instructions=len(lanes),
         held=sum(lane.last_state in HELD and not lane.is_unseen for lane in holding),
         lost=sum(lane.last_state is SnippetState.GONE and lane.lost is not None for lane in holding),

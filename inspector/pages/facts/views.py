@@ -82,7 +82,7 @@ def _listed(page: Frame, show: str) -> dict[str, Any]:
     known = listed(page, show)
     first = number(page.request, "from", 1, 1, max(1, len(known.lanes))) - 1
     notes = (
-        summary_words(page.analysis.facts, known.lanes),
+        summary_words(known.lanes, has_system_prompt=page.analysis.facts.has_system_prompt),
         blind_words(page.analysis.facts) if page.side == "recorded" else "",
     )
     rows = pager(len(known.lanes), first, ROWS, lambda row: _url(page, show=show, **{"from": row}))
