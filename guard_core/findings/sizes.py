@@ -261,7 +261,7 @@ def counted_over(case: Case) -> list[Finding]:
     first, tokens = over[0]
     window = case.window_at(first.step)
     whose = "the window" if case.rests_on_window(first.step) else "its model's window"
-    more = "" if len(over) == 1 else f" So it did before {counted(len(over) - 1, 'more compaction')}."
+    more = "" if len(over) == 1 else f" It did the same before {counted(len(over) - 1, 'more compaction')}."
     sentence = (
         f"Before compaction {first.index + 1:,} ({at_step(first.step)}) the agent counted {tokens:,} tokens, over "
         f"{whose} of {window:,}{if_window_at(case, first.step)}: a provider refuses such a request.{more}"
