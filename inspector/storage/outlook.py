@@ -20,7 +20,7 @@ from guard_core.findings import Facts
 from guard_core.findings.arising import Alert, alerts
 from guard_core.findings.peak import held_against
 from guard_core.sessions import Provenance
-from inspector.models import Session
+from inspector.models import Session, SessionData
 from inspector.storage import loading
 from inspector.storage.alerts import facts_of
 from inspector.storage.forecasts import Room, room_of
@@ -40,7 +40,7 @@ class LastPrompt(NamedTuple):
 
 class Outlook(NamedTuple):
     """The latest alerts first; `left` and `last` are None where they are not known. All is empty where an older version
-    stored the session."""
+    stored the session, or its data is gone."""
 
     alerts: tuple[Alert, ...] = ()
     left: Room | None = None
@@ -88,12 +88,12 @@ def outlook_of(row: Session) -> Outlook:
 
 
 def _computed(row: Session) -> Outlook:
-    """Empty, too, while the columns are made again."""
+    """Empty, too, while the columns are made again, and where they were deleted for good after the row was read."""
     try:
         facts = facts_of(row)
-    except loading.Outdated:
+        return Outlook(alerts(facts), room_of(row), _last_prompt(facts))
+    except (loading.Outdated, SessionData.DoesNotExist):
         return Outlook()
-    return Outlook(alerts(facts), room_of(row), _last_prompt(facts))
 
 
 def _last_prompt(facts: Facts) -> LastPrompt | None:

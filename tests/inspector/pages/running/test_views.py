@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from inspector.ingest import importing, submitting, uploads
 from inspector.models import Import, Project, Session, SpanBatch, Stream, default_project
+from inspector.pages.running import presenter
 from inspector.pages.shared import lately
 from inspector.pages.shared.lately import QUIET, growing, is_growing
 from inspector.storage import deleting
@@ -217,3 +218,11 @@ def test_titles_are_escaped(client):
     stream(client, "plain", 10)
     Session.unscoped.update(title="<script>x</script>")
     assert "<script>x" not in client.get("/running/").text
+
+
+def test_a_session_deleted_for_good_after_it_was_listed_does_not_stop_the_page(client):
+    stream(client, "gone", 50_000)
+    (one,) = growing(default_project(), QUIET)
+    Session.unscoped.filter(pk=one.session.pk).delete()
+    row = presenter.row(one, timezone.now())
+    assert (row.title, row.prompt, row.alerts) == ("gone", "50,000", [])  # as the stream was read
