@@ -52,11 +52,24 @@ def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:
     return (
         *filter(None, [count_words(facts)]),
         retention,
+        *_untold_words(facts),
         *_beginning_words(facts),
         *overflows,
         held,
         _cache_words(prices),
         _price_words(prices),
+    )
+
+
+def _untold_words(facts: Facts) -> tuple[str, ...]:
+    """That policies are not told counts that a recording lacks, where it has others."""
+    missing = facts.uncounted
+    if not missing or facts.is_uncounted:
+        return ()
+    which = f"{missing['uncounted']:,} of its {missing['all_calls']:,} calls"
+    return (
+        f"The file has no count of {which}: replays tell policies none there either, and one that compares counts "
+        "alone may compact later than it would have.",
     )
 
 

@@ -17,7 +17,7 @@ SONNET = "claude-sonnet-4-5"
 
 
 def counted(
-    prompts: Sequence[int],
+    prompts: Sequence[int | None],
     *,
     names: Sequence[str] = (),
     seconds: Sequence[float] = (),

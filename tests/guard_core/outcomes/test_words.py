@@ -1,12 +1,15 @@
 """Amounts of money as people read them."""
 
+import pytest
+
+from guard_core.outcomes.bill import Prices
 from guard_core.outcomes.payback import paybacks
-from guard_core.outcomes.words import dollars, payback_words, price_words
+from guard_core.outcomes.words import assumptions, dollars, payback_words, price_words
 from guard_core.sessions import Evidence, RecordedCompaction
 from guard_core.views import Inserted, Span
 from guard_core.windows.prices import UNIT
 from tests.builders import user
-from tests.guard_core.outcomes.cast import counted, recorded_bill
+from tests.guard_core.outcomes.cast import counted, facts_of, recorded_bill
 
 
 def test_small_amounts_are_not_rounded_down_to_nothing():
@@ -14,6 +17,21 @@ def test_small_amounts_are_not_rounded_down_to_nothing():
     assert [dollars(round(value * million)) for value in (0.00002, -0.00002, 0.00006, 0.5, 12.345, 0, -0.25)] == [
         "under $0.0001", "under $0.0001", "$0.0001", "$0.5000", "$12.35", "$0.0000", "−$0.2500"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prompts", "said"),
+    [
+        ((18_000, None, 19_000), "The file has no count of 1 of its 3 calls: replays tell policies none there either"),
+        ((18_000, 18_500, 19_000), ""),
+        ((None, None), ""),  # of a file without any count another sentence is said
+    ],
+)
+def test_that_policies_are_not_told_what_the_file_lacks_is_said(prompts, said):
+    facts = facts_of(counted(prompts))
+    untold = [words for words in assumptions(facts, Prices.of(facts.session, facts.ledger)) if "no count of" in words]
+    assert "".join(untold).startswith(said)
+    assert len(untold) == bool(said)
 
 
 def test_a_compaction_that_pays_with_the_very_next_call_is_not_said_to_cost_less_than_nothing():
