@@ -205,7 +205,8 @@ def test_the_chart_takes_the_height_that_the_window_leaves_and_its_labels_stay_a
     for height in (700, 1000):
         overview.set_viewport_size({"width": 1440, "height": height})
         plot = "document.querySelector('#timeline [data-plot]')"
-        wait(overview, f"{plot}.layout.height === {plot}.clientHeight")
+        # As it is drawn: plotly forgets the height that it was given a tenth of a second after a window has changed.
+        wait(overview, f"{plot}._fullLayout.height === {plot}.clientHeight")
         main, gap = overview.evaluate(rows)
         assert gap > 14
         heights.append(main)
