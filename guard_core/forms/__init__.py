@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guard_core.forms.base import GONE, Form, JoinedForms, brings_form, get_form
+from guard_core.forms.base import GONE, Form, JoinedForms, brings_form, form_names, get_form
 from guard_core.forms.edits import Arguments, CutToEnds, Removed, Replaced, WithoutCalls
 from guard_core.forms.sizes import HERMES_PRUNED, PRUNED, PRUNED_CHARS, capped
 
@@ -20,5 +20,6 @@ __all__ = [
     "WithoutCalls",
     "brings_form",
     "capped",
+    "form_names",
     "get_form",
 ]

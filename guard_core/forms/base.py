@@ -209,18 +209,19 @@ def brings_form(form: type[Form]) -> type[Form]:
 @lru_cache(MOST_KNOWN)
 def get_form(name: str) -> Form:
     """A form by its name. Raises GuardError."""
-    forms = tuple(_one(item) for item in _names(name))
+    forms = tuple(_one(item) for item in form_names(name))
     return forms[0] if len(forms) == 1 else JoinedForms(forms)
 
 
-def _names(name: str) -> list[str]:
+@lru_cache(MOST_KNOWN)
+def form_names(name: str) -> tuple[str, ...]:
     """The names of joined forms; a `+` within the JSON of one is not between two."""
     names, rest = [], name
     while True:
         end = _end(rest)
         names.append(rest[:end])
         if end >= len(rest):
-            return names
+            return tuple(names)
         rest = rest[end + 1 :]
 
 

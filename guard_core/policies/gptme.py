@@ -37,6 +37,7 @@ TRIM_TARGET = 0.7  # of the limit, which 0.35 trims to; decision.py
 CLOSE = 0.8  # of the window: the earlier revision estimates and trims results from here on; decision.py, engine.py
 LEAST_SAVING = 0.1  # of the tokens; decision.py
 RESULT_LEFT = 200  # tokens of a result that is trimmed; decision.py
+WITHOUT_REASONING = Removed(what="reasoning").name
 ANSWER_SHARE, REASONING_SHARE = 0.3, 0.3  # of an answer that its trim and its reasoning are taken for; decision.py
 ANSWER_AGE, REASONING_AGE = 3, 5  # messages behind it; decision.py
 LONG_ANSWER = 1_000  # tokens; decision.py
@@ -189,7 +190,7 @@ class Gptme(ListPolicy):
         return saved
 
     def _loses_reasoning(self, ledger: Ledger, message: ListMessage, behind: int) -> bool:
-        reasons = bool(ledger.events["flags"][message.event] & HAS_REASONING) and "reasoning" not in message.form
+        reasons = bool(ledger.events["flags"][message.event] & HAS_REASONING) and not message.is_in(WITHOUT_REASONING)
         return not self.is_current and behind >= REASONING_AGE and reasons
 
     def _is_long_answer(self, ledger: Ledger, message: ListMessage, size: int, behind: int) -> bool:
@@ -205,7 +206,7 @@ class Gptme(ListPolicy):
         own = [place for place in range(self._protected(ledger), count) if messages[place].event >= 0]
         for place in own:
             if self._loses_reasoning(ledger, messages[place], count - place - 1):
-                trimmed[place] = trimmed[place].joined(Removed(what="reasoning").name)
+                trimmed[place] = trimmed[place].joined(WITHOUT_REASONING)
         target = int(TRIM_TARGET * request.limit) if self.is_current else int(CLOSE * request.check.window)
         left = sum(COSTS.messages(ledger, trimmed)) // CHARS_PER_TOKEN
         large = [place for place in own if self._large().message(ledger, messages[place])]

@@ -63,7 +63,8 @@ class CallWithResult(NamedTuple):
 class EditMemory(ListMemory, frozen=True, omit_defaults=True):
     """The part of the list with events before `settled` stays as the last compaction left it, unless a result that
     came after it (event `settled_at` and later) answers one of its calls. Where the list was still over the threshold,
-    and stays as it was, `attempt` is that part as it was edited in vain."""
+    and stays as it was, `attempt` is that part as it was edited in vain, unless any result behind it answers
+    one of its calls."""
 
     settled: int = 0
     settled_at: int = 0
@@ -92,7 +93,10 @@ class InspectEdit(InspectPolicy):
         return np.asarray((least > limit) & begun)
 
     def begun(self, request: ListRequest, state: EditMemory) -> View:
-        return (*state.attempt, *parted_at(request.view, state.settled)[1]) if state.attempt else request.view
+        rest = parted_at(request.view, state.settled)[1] if state.attempt else ()
+        if not state.attempt or _answers_settled(request.ledger, state, messages_of(rest)):
+            return request.view
+        return (*state.attempt, *rest)
 
     def applied(self, request: ListRequest, state: EditMemory, view: View) -> PassResult:
         ledger = request.ledger
@@ -165,7 +169,7 @@ class InspectEdit(InspectPolicy):
 
 def _has_reasoning(ledger: Ledger, message: ListMessage) -> bool:
     """Is it an answer that still has its reasoning."""
-    if role_of(ledger, message) != ASSISTANT or message.event < 0 or WITHOUT_REASONING in message.form:
+    if role_of(ledger, message) != ASSISTANT or message.event < 0 or message.is_in(WITHOUT_REASONING):
         return False
     return bool(ledger.events["flags"].item(message.event) & HAS_REASONING)
 
@@ -174,11 +178,15 @@ def _unsettled(ledger: Ledger, state: EditMemory, view: View) -> tuple[View, lis
     """The settled part of a list, and the messages behind it."""
     before, rest = parted_at(view, state.settled)
     messages = messages_of(rest)
-    first = ledger.part_starts.item(state.settled)
-    new = (item for item in messages if item.event >= state.settled_at and role_of(ledger, item) == TOOL)
-    if any(0 <= row < first for item in new for row in answered_by(ledger, item)):
-        return (), messages_of(view)
-    return before, messages
+    return ((), messages_of(view)) if _answers_settled(ledger, state, messages) else (before, messages)
+
+
+def _answers_settled(ledger: Ledger, state: EditMemory, messages: list[ListMessage]) -> bool:
+    """Does a result behind the settled part, which the last edit has not dealt with, answer one of its calls. What an
+    edit in vain did behind that part is gone."""
+    first, since = ledger.part_starts.item(state.settled), state.settled if state.attempt else state.settled_at
+    new = (item for item in messages if item.event >= since and role_of(ledger, item) == TOOL)
+    return any(0 <= row < first for item in new for row in answered_by(ledger, item))
 
 
 def _results_cleared(ledger: Ledger, messages: list[ListMessage], uses: list[CallWithResult]) -> list[ListMessage]:
@@ -187,7 +195,7 @@ def _results_cleared(ledger: Ledger, messages: list[ListMessage], uses: list[Cal
         message = after[use.result_at]
         several = len(answered_by(ledger, message)) > 1
         form = Replaced(text=CLEARED, which=(use.result,) if several else ()).name
-        if form not in message.form:
+        if not message.is_in(form):
             after[use.result_at] = message.joined(form)
     return after
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from guard_core.costs import CALL, HAS_RESULT, MODEL, RESULT, SYSTEM
 from guard_core.events import Role
+from guard_core.forms import form_names
 from guard_core.ledger import Ints, Ledger
 from guard_core.view_sums import SHORT, ViewSums, sums_of
 from guard_core.views import Segment, Span, Synthetic, View, followed
@@ -35,6 +36,10 @@ class ListMessage(NamedTuple):
     def joined(self, form: str) -> ListMessage:
         """The message in one more form."""
         return self._replace(form=f"{self.form}+{form}" if self.form else form)
+
+    def is_in(self, form: str) -> bool:
+        """Is the message in this form, alone or among others."""
+        return form in form_names(self.form)
 
     def as_span(self) -> Span:
         """The event alone, in its form."""

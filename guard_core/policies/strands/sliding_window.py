@@ -201,7 +201,7 @@ def _cut_oldest(ledger: Ledger, groups: list[MessageGroup], state: Any) -> list[
         if not group.has_results or is_pinned(group, state):
             continue
         long = [
-            message for message in group.messages if form not in message.form and ledger.changed_by(form)[message.event]
+            message for message in group.messages if not message.is_in(form) and ledger.changed_by(form)[message.event]
         ]
         if not long:
             return None

@@ -78,6 +78,35 @@ def test_edit_removes_reasoning_but_of_the_newest_answers():
     assert has_reasoning[-2:] == [True, True]
 
 
+def test_edit_removes_reasoning_that_an_earlier_edit_left_between_cleared_results():
+    trace, messages = replayed(
+        tools(*[8_000] * 8), "inspect-edit", threshold=7_000, keep_tool_uses=1, keep_thinking_turns=3
+    )
+    assert [item.step for item in trace.compactions] == [4, 7]
+    answers = [event for event in messages if event.role is Role.MODEL]
+    has_reasoning = [any(isinstance(part, ReasoningPart) for part in event.parts) for event in answers]
+    assert has_reasoning == [False] * 4 + [True] * 4
+
+
+def test_a_result_that_comes_late_is_cleared_though_an_edit_before_it_was_in_vain():
+    calls = [ToolCallPart("read", {"n": number}, f"c{number}") for number in range(4)]
+    results = [ToolResultPart("read", "y" * 8_000, f"c{number}") for number in range(3)]
+    events = [
+        Event(Role.USER, (TextPart("Go"),)),
+        Event(Role.MODEL, tuple(calls[:2])),
+        Event(Role.USER, results[:1]),
+        Event(Role.MODEL, calls[2:3]),
+        Event(Role.USER, (results[2], results[1])),
+        Event(Role.MODEL, calls[3:]),
+        Event(Role.USER, (ToolResultPart("read", "short", "c3"),)),
+    ]
+    session = Session(tuple(events), (ModelCall(at=5), ModelCall(at=7)))
+    trace, messages = replayed(session, "inspect-edit", threshold=1_500, keep_tool_uses=1)
+    assert trace.columns["held"].tolist() == [RAISED, 0]
+    left = [part.content for event in messages for part in event.parts if isinstance(part, ToolResultPart)]
+    assert left == ["(Tool result removed)"] * 3 + ["short"]
+
+
 def test_what_is_still_over_the_threshold_ends_the_run():
     trace, _ = replayed(tools(*[8_000] * 4), "inspect-edit", threshold=5_000)
     assert trace.columns["held"].tolist() == [0, 0, 0, RAISED, RAISED]
