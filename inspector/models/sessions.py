@@ -11,7 +11,7 @@ import guard_core
 from inspector.models.projects import Owned, SessionPart
 from inspector.models.recordings import Recording
 
-REVISION = 42  # of what the list stores of findings; raise it when that changes while the engine does not
+REVISION = 43  # of what the list stores of findings; raise it when that changes while the engine does not
 IN_CHARACTERS = "usage_in_characters"  # the kind of the finding that counts are of characters
 ENGINE = f"{guard_core.__version__}/{REVISION}"
 
