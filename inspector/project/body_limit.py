@@ -6,6 +6,7 @@ the declared length is checked first and the bytes are counted as they come.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
@@ -21,6 +22,7 @@ App = Callable[[Any, Any, Any], Awaitable[None]]  # of scope, receive and send; 
 UPLOAD_PATHS = ("/recordings/",)
 BATCH_PATHS = ("/api/v1/", "/v1/traces", "/v1/logs")
 ENVELOPE_BYTES = 64 * 1024  # what multipart adds around a file
+DRAIN_SECONDS = 30  # ours, and a guess: 34 MB at 10 Mbit/s
 
 
 class BodyTooLarge(Exception):
@@ -37,9 +39,10 @@ class BodyLimit:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         limit, setting = await self._limit(scope)
+        body = _Body(receive, limit)
         stated = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if not (stated.isdigit() and int(stated[:20]) <= limit and len(stated) <= 20):
-            await _refuse(send, limit, setting)
+            await _refuse(body, send, setting)
             return
         started = False
 
@@ -49,16 +52,15 @@ class BodyLimit:
             await send(message)
 
         try:
-            await self.app(scope, _counted(receive, limit), watched_send)
+            await self.app(scope, body.receive, watched_send)
         except BodyTooLarge:
             if not started:
-                await _refuse(send, limit, setting)
+                await _refuse(body, send, setting)
         except OSError as error:  # Django spools the body to disk before any of its own code can answer
             trouble = trouble_of(error)
             if started or trouble is None:
                 raise
-            await _drained(receive, limit)
-            await _answer(send, trouble.status, f"{trouble.words}\n")
+            await _answer(body, send, trouble.status, f"{trouble.words}\n")
 
     async def _limit(self, scope: Message) -> tuple[int, str]:
         """In bytes, and the setting that it is."""
@@ -71,37 +73,43 @@ class BodyLimit:
         return (self.upload + ENVELOPE_BYTES, "MAX_UPLOAD_BYTES") if is_upload else (self.batch, "MAX_BATCH_BYTES")
 
 
-def _counted(receive: Receive, limit: int) -> Receive:
-    seen = 0
+class _Body:
+    """The body of a request as it comes in: up to `limit` bytes."""
 
-    async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body") or b"")
-        if seen > limit:
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self.limit = receive, limit
+        self._seen, self._has_ended = 0, False
+
+    async def receive(self) -> Message:
+        """Raises BodyTooLarge."""
+        message = await self._receive()
+        self._seen += len(message.get("body") or b"")
+        self._has_ended = not message.get("more_body")
+        if self._seen > self.limit:
             raise BodyTooLarge
         return message
 
-    return counted
+    async def drain(self) -> None:
+        """Let the rest come in, unread: twice the limit in all at most, and for DRAIN_SECONDS."""
+        self.limit *= 2
+        with suppress(BodyTooLarge, TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while not self._has_ended:
+                    await self.receive()
 
 
-async def _drained(receive: Receive, limit: int) -> None:
-    """Let the rest of the body come in, unread: a browser that is still sending does not read an answer."""
-    rest = _counted(receive, limit)
-    with suppress(BodyTooLarge):
-        while (message := await rest())["type"] == "http.request" and message.get("more_body"):
-            pass
+async def _refuse(body: _Body, send: Send, setting: str) -> None:
+    text = f"The request is larger than the limit of {body.limit:,} bytes (setting {setting}). Nothing was stored.\n"
+    await _answer(body, send, 413, text)
 
 
-async def _refuse(send: Send, limit: int, setting: str) -> None:
-    await _answer(
-        send, 413, f"The request is larger than the limit of {limit:,} bytes (setting {setting}). Nothing was stored.\n"
-    )
-
-
-async def _answer(send: Send, status: int, text: str) -> None:
+async def _answer(body: _Body, send: Send, status: int, text: str) -> None:
+    """The answer goes out at once, for a client that asked before it sends (`Expect: 100-continue`). The connection is
+    closed after the rest of the body: most clients read no answer while they send, and would see it reset."""
+    content = text.encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", b"%d" % len(content)),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
         (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -110,4 +118,6 @@ async def _answer(send: Send, status: int, text: str) -> None:
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text.encode()})
+    await send({"type": "http.response.body", "body": content, "more_body": True})
+    await body.drain()
+    await send({"type": "http.response.body"})

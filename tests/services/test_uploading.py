@@ -169,6 +169,13 @@ def test_a_length_over_the_limit_is_refused_before_the_body(narrow: Running) -> 
     connection.close()
 
 
+@pytest.mark.once
+def test_a_client_that_sends_all_before_it_reads_gets_the_answer(narrow: Running) -> None:
+    body = b"x" * (32 * 2**20 + 1)  # more than lies in buffers on the way
+    answer = narrow.request("POST", "/api/v1/sessions/a/events", body, {"Content-Type": "application/json"})
+    assert (answer.status, "MAX_BATCH_BYTES" in answer.text) == (413, True)
+
+
 @pytest.mark.long
 def test_an_import_goes_on_after_the_server_was_stopped(tmp_path: Path) -> None:
     """`test_large.py` kills the worker, and `tests/inspector/jobs/test_recovery.py` takes back what it was at."""

@@ -109,6 +109,8 @@ async def test_so_it_has_where_the_body_is_too_large_to_be_read():
     given = {name.decode().title(): value.decode() for name, value in answer["headers"]}
     assert answer["status"] == 413
     assert given.items() >= SHARED.items()
+    assert len((await server.receive_output(PATIENCE))["body"]) == int(given["Content-Length"])
+    await server.send_input({"type": "http.disconnect"})
     await server.receive_output(PATIENCE)
     await server.wait(PATIENCE)
 
