@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,7 +15,6 @@ from inspector.accounts.access import AddressRule, Caller
 from inspector.pages.errors.views import plain
 
 UNKNOWN, FORBIDDEN, TOO_MANY = 401, 403, 429
-WINDOW = timedelta(seconds=10)
 
 
 class Gate(MiddlewareMixin):
@@ -46,12 +43,8 @@ class Gate(MiddlewareMixin):
 
 def _limited(request: HttpRequest, caller: Caller) -> HttpResponse | None:
     """None, or the answer to one that has sent too many changes in ten seconds."""
-    most = settings.RATE_CHANGES if caller.key is None else settings.RATE_INGEST
-    who = f"key {caller.key.pk}" if caller.key is not None else f"account {caller.account.pk}" if caller.account else ""
-    wait = limits.spend(limits.Limit("changes", most, WINDOW), who)
-    if not wait:
-        return None
-    return too_many(request, f"More than {most:,} changes in ten seconds.", wait)
+    refused = limits.spend_change(caller)
+    return None if refused is None else too_many(request, *refused)
 
 
 def too_many(request: HttpRequest, reason: str, wait: int) -> HttpResponse:

@@ -7,10 +7,12 @@ import math
 from datetime import timedelta
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from inspector.accounts.access import Caller
 from inspector.jobs.heartbeats import AHEAD
 from inspector.models import Spent
 
@@ -32,6 +34,7 @@ SIGN_IN_ADDRESS = Limit("sign-in from an address", 50, timedelta(minutes=15))
 # What failed attempts may add to the audit log, which is kept.
 RECORDED_ADDRESS = Limit("failures on record of an address", 20, timedelta(minutes=15))
 RECORDED = Limit("failures on record", 500, timedelta(hours=1))
+CHANGES_WINDOW = timedelta(seconds=10)
 
 
 def spend(limit: Limit, *who: str) -> int:
@@ -47,6 +50,21 @@ def spend(limit: Limit, *who: str) -> int:
         if Spent.objects.filter(key=key, count__lt=limit.most).update(count=F("count") + 1):
             return 0
     return max(1, math.ceil((row.ends - now).total_seconds()))
+
+
+class TooMany(NamedTuple):
+    """Why something is refused, and the seconds to wait."""
+
+    reason: str
+    wait: int
+
+
+def spend_change(caller: Caller) -> TooMany | None:
+    """Count a request, or a frame of a socket, that changes something; why it is refused where there were too many."""
+    most = settings.RATE_CHANGES if caller.key is None else settings.RATE_INGEST
+    who = f"key {caller.key.pk}" if caller.key is not None else f"account {caller.account.pk}" if caller.account else ""
+    wait = spend(Limit("changes", most, CHANGES_WINDOW), who)
+    return TooMany(f"More than {most:,} changes in ten seconds.", wait) if wait else None
 
 
 def forget(limit: Limit, *who: str) -> None:

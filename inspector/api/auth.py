@@ -15,6 +15,7 @@ from urllib.parse import urlparse
 from django.conf import settings
 
 from inspector.accounts import access, scopes
+from inspector.accounts.limits import TooMany, spend_change
 from inspector.models import Project, default_project
 
 OTHER_PAGE = "Pages from other servers may not use this API."
@@ -49,6 +50,11 @@ def project_of_socket(scope: Any) -> Project | None:
         return default_project() if is_local(address, headers) else None
     caller = scopes.caller_of(scope)
     return caller.project if access.may(caller, access.SEND, "POST") else None
+
+
+def too_many_of_socket(scope: Any) -> TooMany | None:
+    """Count a frame of a socket like a request; why it is refused where there were too many. Asks the database."""
+    return spend_change(scopes.caller_of(scope)) if settings.TEAM else None
 
 
 def is_local(address: str, headers: Mapping[bytes, bytes]) -> bool:

@@ -11,10 +11,11 @@ from uuid import UUID
 import msgspec
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import Error
 
 from inspector.accounts.scopes import project_of
-from inspector.api.auth import project_of_socket
-from inspector.api.streaming import BAD, Reply, bad, reply_to
+from inspector.api.auth import project_of_socket, too_many_of_socket
+from inspector.api.streaming import BAD, Reply, bad, failed, later, reply_to
 from inspector.jobs import hints
 from inspector.models import Import, Project, Session
 from inspector.models.prepared import Select, Slot
@@ -164,14 +165,10 @@ class StreamConsumer(SafeConsumer):
             await self.accept()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        project = await self._project()
-        if project is None:  # the key was revoked
+        reply = await database_sync_to_async(answer_to)(self.scope, self.name, text_data)
+        if reply is None:
             await self.close(code=4403)
             return
-        if text_data is None:
-            reply = bad(BadMessage("a message is a text frame; this one is binary"))
-        else:
-            reply = await self._reply(project, text_data.encode("utf-8", "replace"))
         await self.send(text_data=msgspec.json.encode({"status": reply.status, **reply.body}).decode())
         self.bad_frames += reply.status == BAD
         if self.bad_frames >= MAX_BAD_FRAMES:
@@ -181,10 +178,20 @@ class StreamConsumer(SafeConsumer):
     def _project(self) -> Project | None:
         return project_of_socket(self.scope)
 
-    @database_sync_to_async
-    def _reply(self, project: Project, frame: bytes) -> Reply:
-        """In a thread, for it uses the database; a bad message gets an answer like any other."""
-        try:
-            return reply_to(project, check_name(self.name), from_json(frame))
-        except BadMessage as error:
-            return bad(error)
+
+def answer_to(scope: Any, name: str, text: str | None) -> Reply | None:
+    """What a frame of the stream `name` is answered with, a binary one if `text` is None; None where whoever opened
+    the socket may not send any more. For a thread: it uses the database."""
+    try:
+        project = project_of_socket(scope)
+        if project is None:
+            return None
+        if (refused := too_many_of_socket(scope)) is not None:
+            return later(refused)
+        if text is None:
+            raise BadMessage("a message is a text frame; this one is binary")
+        return reply_to(project, check_name(name), from_json(text.encode("utf-8", "replace")))
+    except BadMessage as error:
+        return bad(error)
+    except (Error, OSError) as error:
+        return failed(error)

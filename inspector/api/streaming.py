@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 from django.db import Error
 
 from guard_core.errors import LimitExceeded
+from inspector.accounts.limits import TooMany
 from inspector.ingest import live
 from inspector.models import Project
 from inspector.project.trouble import FULL, trouble_of
 from inspector.streams.machine import BatchRefused, LineConflict, Misfit
 from inspector.streams.messages import BadMessage, StreamMessage
 
-OK, BAD, CONFLICT, GONE = 200, 400, 409, 410  # HTTP status
+OK, BAD, CONFLICT, GONE, TOO_MANY = 200, 400, 409, 410, 429  # HTTP status
 
 
 class Reply(NamedTuple):
@@ -34,10 +35,7 @@ def reply_to(project: Project, name: str, message: StreamMessage) -> Reply:
     except LimitExceeded as error:  # until sessions are deleted, or the quota is raised
         return Reply(FULL, {"error": f"{str(error)[:1].upper()}{str(error)[1:]}."})
     except (Error, OSError) as error:
-        trouble = trouble_of(error)
-        if trouble is None:
-            raise
-        return Reply(trouble.status, {"error": trouble.words})
+        return failed(error)
     answer, row = taken
     body: dict[str, Any] = {
         "acknowledged": answer.acknowledged,
@@ -57,9 +55,23 @@ def refusal(error: BatchRefused) -> Reply:
     return Reply(CONFLICT, body)
 
 
+def failed(error: Exception) -> Reply:
+    """What keeps the server from storing anything now, in words. Raises any other error again."""
+    trouble = trouble_of(error)
+    if trouble is None:
+        raise error
+    return Reply(trouble.status, {"error": trouble.words})
+
+
 def bad(error: BadMessage) -> Reply:
     """400: a message that makes no sense, with the place of the line where it is one."""
     body: dict[str, Any] = {"error": f"{str(error)[:1].upper()}{str(error)[1:]}."}
     if error.index is not None:
         body["index"] = error.index
     return Reply(BAD, body)
+
+
+def later(refused: TooMany) -> Reply:
+    """429, to a frame of a socket: the same may be sent after `retry_after` seconds."""
+    sentence = f"{refused.reason} Try again in {refused.wait:,} seconds."
+    return Reply(TOO_MANY, {"error": sentence, "retry_after": refused.wait})
