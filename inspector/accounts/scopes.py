@@ -18,9 +18,13 @@ from inspector.models import Project, default_project
 
 
 def project_of(scope: Any) -> Project | None:
-    """The project of the account whose browser opened a socket; None where none is signed in there any more. Asked
-    at every look, a socket ends with the session that opened it. Without team mode there is one project."""
-    return caller_of(scope).project if settings.TEAM else default_project()
+    """The project that whoever opened a socket may look at; None where none is signed in there any more, or the key may
+    not read. Asked at every look, a socket ends with the session that opened it. Without team mode there is one
+    project."""
+    if not settings.TEAM:
+        return default_project()
+    caller = caller_of(scope)
+    return caller.project if access.may(caller, access.LOOK, "GET") else None
 
 
 async def may_send(scope: Any) -> bool:

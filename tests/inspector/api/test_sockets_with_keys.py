@@ -1,4 +1,4 @@
-"""What frames of a stream are answered with in team mode. `tests/services/test_streams.py` sends them over a socket."""
+"""What sockets do for keys in team mode. `tests/services/test_streams.py` sends them over a socket."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from guard_core.sessions import Session as CoreSession
 from inspector.accounts import keys
+from inspector.accounts.scopes import project_of
 from inspector.api.sockets import answer_to
 from inspector.models import ApiKey, Project, Session, default_project
 from tests.inspector.streamed import lines_of
@@ -49,3 +50,7 @@ def test_only_a_key_that_may_send_is_answered(batch):
     keys.revoke(row)
     refused = [scope, opened("read", "comment")[1], {"headers": [(b"authorization", b"Bearer ci_x")]}, {"headers": []}]
     assert [answer_to(each, "a", batch) for each in refused] == [None] * 4
+
+
+def test_only_a_key_that_may_read_watches_a_session():
+    assert [project_of(opened(scope)[1]) for scope in ("read", "ingest", "comment")] == [default_project(), None, None]
