@@ -39,7 +39,7 @@ class BodyLimit:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         limit, setting = await self._limit(scope)
-        body = _Body(receive, limit)
+        body = _LimitedBody(receive, limit)
         stated = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if not (stated.isdigit() and int(stated[:20]) <= limit and len(stated) <= 20):
             await _refuse(body, send, setting)
@@ -73,7 +73,7 @@ class BodyLimit:
         return (self.upload + ENVELOPE_BYTES, "MAX_UPLOAD_BYTES") if is_upload else (self.batch, "MAX_BATCH_BYTES")
 
 
-class _Body:
+class _LimitedBody:
     """The body of a request as it comes in: up to `limit` bytes."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
@@ -98,12 +98,12 @@ class _Body:
                     await self.receive()
 
 
-async def _refuse(body: _Body, send: Send, setting: str) -> None:
+async def _refuse(body: _LimitedBody, send: Send, setting: str) -> None:
     text = f"The request is larger than the limit of {body.limit:,} bytes (setting {setting}). Nothing was stored.\n"
     await _answer(body, send, 413, text)
 
 
-async def _answer(body: _Body, send: Send, status: int, text: str) -> None:
+async def _answer(body: _LimitedBody, send: Send, status: int, text: str) -> None:
     """The answer goes out at once, for a client that asked before it sends (`Expect: 100-continue`). The connection is
     closed after the rest of the body: most clients read no answer while they send, and would see it reset."""
     content = text.encode()
