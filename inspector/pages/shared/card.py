@@ -18,6 +18,7 @@ from guard_core.windows.window_evidence import shown_source
 from inspector.pages.shared.numbers import counted, factor, percent, step_number, tokens
 from inspector.replays.choice import policy_title
 
+NEVER = "This policy never compacts."
 SETTING_OF = {"buffer": "buffer", "limit": "max_turns"}  # terms of an arithmetic that are settings of a policy
 # What a policy compares, among the terms of its explanation; the others are what it counts.
 DECISION_TERMS = ("context window", "buffer", "threshold", "verdict", "the stale count alone", "limit")
@@ -126,7 +127,7 @@ class CardComparison:
     def room(self) -> str:
         """Why it does not compact."""
         if not self.sign:
-            return ": it has no threshold" if self.count >= 0 else ": what it counts is not in a recording"
+            return ": it has no threshold" if self.count >= 0 else ": it has no count to compare here"
         if self.reached:  # it does not look at its count here
             return f", although {self.reached}"
         left = self.limit - self.count
@@ -139,7 +140,7 @@ def recorded_verdict(trace: Trace, step: int, compacted: bool, compared: CardCom
     """What the policy would have done with the recorded request, and what the recorded agent did."""
     policy = policy_title(trace.policy)
     if not POLICIES[trace.policy].compacts:
-        return f"{'The recorded agent compacted here. ' if compacted else ''}This policy never compacts."
+        return f"{'The recorded agent compacted here. ' if compacted else ''}{NEVER}"
     if value(trace, "fired", step) == 1:
         if compacted:
             return f"{policy} would compact here, too{compared.reason}."
@@ -151,6 +152,8 @@ def recorded_verdict(trace: Trace, step: int, compacted: bool, compared: CardCom
 
 def replayed_verdict(trace: Trace, step: int, compared: CardComparison) -> str:
     """What the policy did in the replay."""
+    if not POLICIES[trace.policy].compacts:
+        return NEVER
     held = HELD_REASONS[value(trace, "held", step)]
     if value(trace, "fired", step) == 1:
         return f"Compacts here{', but ' + held if held else compared.reason}."

@@ -164,11 +164,17 @@ def test_a_count_that_equals_a_threshold_which_it_must_exceed_is_not_said_to_exc
 def test_what_a_recording_does_not_have_is_not_compared():
     shown = shown_for("adk-sliding-window", 30, compacted=True)
     assert (shown["inequality"], shown["badge"]) == ("nothing to compare", "would not compact")
-    assert shown["verdict"].endswith("would not: what it counts is not in a recording.")
+    assert shown["verdict"].endswith("would not: it has no count to compare here.")
+    assert any("which a recording does not have" in row["sentence"] for row in shown["terms"])
+
+
+def test_a_policy_that_waits_for_a_first_count_is_not_said_to_lack_it_for_good():
+    assert shown_for("claude-code", 0)["verdict"] == "Claude Code would not compact: it has no count to compare here."
 
 
 def test_a_policy_that_never_compacts_is_no_subject_of_would():
     assert shown_for("none", 30)["verdict"] == "This policy never compacts."
+    assert shown_for("none", 30, side="replayed")["verdict"] == "This policy never compacts."
     verdict = shown_for("none", 48, compacted=True)["verdict"]
     assert verdict == "The recorded agent compacted here. This policy never compacts."
 
