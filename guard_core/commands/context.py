@@ -113,7 +113,7 @@ def _cache(cache: CacheBreak) -> str:
         return given
     where = "" if cache.message is None else f", first difference at message {cache.message + 1:,}"
     price = "" if cache.cost is None else f", {dollars(cache.cost)} more than reading them from the cache"
-    why = f" ({cache.why})" if cache.why else ""
+    why = " (the cache had expired, or another model answered)" if cache.expired else ""
     return f"{given}{where}; {cache.lost:,} sent anew{price}{why}"
 
 

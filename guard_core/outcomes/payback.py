@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from guard_core.defaults import CACHE_LEAST
 from guard_core.findings.facts import Fired
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Bill, summary_prices
@@ -145,7 +146,7 @@ def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired], 
     shared = np.where(parted, sent.shared, sent.shared + added)
     shared[starts] = sent.shared_without(firsts)
     shared = np.minimum(shared, tokens)
-    read = bill.prices.read(shared)
+    read = np.where(bill.alive & (shared >= CACHE_LEAST), shared, 0)
     written = np.where(bill.prices.writes(), tokens - read, 0)
     return _WithoutCompaction(tokens, read, bill.prices.costs(tokens, read, written, bill.output))
 

@@ -3,12 +3,11 @@
 import msgspec
 import numpy as np
 from hypothesis import given
-from hypothesis import strategies as st
 
 from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.usage import counts_of, normal
 from guard_core.findings.facts import Facts
-from guard_core.outcomes.bill import CacheReach, Prices, bill_of, summary_prices
+from guard_core.outcomes.bill import Prices, bill_of, summary_prices
 from guard_core.outcomes.cycles import cycles_of
 from guard_core.outcomes.losses import losses_of
 from guard_core.outcomes.outcome import recorded_outcome, replayed_outcome
@@ -41,23 +40,6 @@ def test_bills_and_prices_of_compactions_add_up_call_by_call(session, policy, wi
         check_shared(sent, bill)
         check_bill(sent, bill)
         check_paybacks(sent, bill, paybacks(sent, bill))
-
-
-@given(sessions(), st.lists(st.sampled_from(("one", "two", "three")), min_size=1))
-def test_a_model_finds_what_all_requests_since_its_last_one_begin_with(session, names):
-    calls = tuple(
-        msgspec.structs.replace(call, model=names[step % len(names)]) for step, call in enumerate(session.calls)
-    )
-    facts = Facts.of(msgspec.structs.replace(session, calls=calls))
-    shared, reach = SentRequests.recorded(facts).shared, CacheReach.of(facts.ledger)
-    reached = reach.reached(shared)
-    for step, call in enumerate(calls):
-        since = max((place for place in range(step) if calls[place].model == call.model), default=-1)
-        assert reach.since[step] == since
-        if since < 0:
-            assert not reach.alive[step]
-        else:
-            assert reached[step] == shared[since + 1 : step + 1].min()
 
 
 def check_shared(sent, bill):
@@ -105,7 +87,7 @@ def check_paybacks(sent, bill, made):
 
 def _read_without(sent, bill, item, step, larger):
     """What a call would have read, had its compaction not been made."""
-    if not bill.prices.reach.alive[step]:
+    if not bill.alive[step]:
         return 0
     if step == item.step:
         shared = _shared_without(sent, step)
