@@ -62,14 +62,14 @@ def assumptions(facts: Facts, prices: Prices) -> tuple[str, ...]:
 
 
 def _untold_words(facts: Facts) -> tuple[str, ...]:
-    """That policies are not told counts that a recording lacks, where it has others."""
+    """That policies get no count in replays where the recording lacks one; nothing where it has all or none."""
     missing = facts.uncounted
     if not missing or facts.is_uncounted:
         return ()
     which = f"{missing['uncounted']:,} of its {missing['all_calls']:,} calls"
     return (
-        f"The file has no count of {which}: replays tell policies none there either, and one that compares counts "
-        "alone may compact later than it would have.",
+        f"The file has no count of {which}. In replays policies get none for these calls either; one that compares "
+        "nothing but counts may compact later than it would have.",
     )
 
 

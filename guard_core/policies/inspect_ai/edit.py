@@ -63,8 +63,8 @@ class CallWithResult(NamedTuple):
 class EditMemory(ListMemory, frozen=True, omit_defaults=True):
     """The part of the list with events before `settled` stays as the last compaction left it, unless a result that
     came after it (event `settled_at` and later) answers one of its calls. Where the list was still over the threshold,
-    and stays as it was, `attempt` is that part as it was edited in vain, unless any result behind it answers
-    one of its calls."""
+    and stays as it was, `attempt` is that part as it was edited in vain; it is not used where any result behind it
+    answers one of its calls."""
 
     settled: int = 0
     settled_at: int = 0

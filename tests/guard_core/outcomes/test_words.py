@@ -22,12 +22,15 @@ def test_small_amounts_are_not_rounded_down_to_nothing():
 @pytest.mark.parametrize(
     ("prompts", "said"),
     [
-        ((18_000, None, 19_000), "The file has no count of 1 of its 3 calls: replays tell policies none there either"),
+        (
+            (18_000, None, 19_000),
+            "The file has no count of 1 of its 3 calls. In replays policies get none for these calls either",
+        ),
         ((18_000, 18_500, 19_000), ""),
         ((None, None), ""),  # of a file without any count another sentence is said
     ],
 )
-def test_that_policies_are_not_told_what_the_file_lacks_is_said(prompts, said):
+def test_that_policies_get_no_count_that_the_file_lacks_is_said(prompts, said):
     facts = facts_of(counted(prompts))
     untold = [words for words in assumptions(facts, Prices.of(facts.session, facts.ledger)) if "no count of" in words]
     assert "".join(untold).startswith(said)
