@@ -84,19 +84,29 @@ class _Calls:
 
     def _without(self, at: int, step: int, fewer: int) -> tuple[int, int]:
         """A request without the compaction, and what it would have read."""
-        tokens = max(0, self.story.sent[at] + fewer)
-        if not self._is_warm(at):
+        story, since = self.story, self._last_to_its_model(at)
+        tokens = max(0, story.sent[at] + fewer)
+        if since is None:
             return tokens, 0
-        shared = self.story.sent[at - 1]
-        if at > step:
-            is_rebuilt = not self._continues(at) and self._shared(at) <= self._fixed
-            shared = self._shared(at) + (0 if is_rebuilt else fewer)
-        shared = min(shared, tokens)
-        return tokens, shared if shared >= SHORTEST else 0
+        shared = []
+        for later in range(since + 1, at + 1):
+            common = story.sent[step - 1] if later == step else self._shared(later)
+            is_rebuilt = not self._continues(later) and common <= self._fixed
+            common += fewer if later > step and not is_rebuilt else 0
+            shared.append(common if later < step else min(common, max(0, story.sent[later] + fewer)))
+        return tokens, min(shared) if min(shared) >= SHORTEST else 0
 
     def _read(self, at: int) -> int:
         """What a request reads from the cache."""
-        return shared if self._is_warm(at) and (shared := self._shared(at)) >= SHORTEST else 0
+        since = self._last_to_its_model(at)
+        shared = 0 if since is None else min(map(self._shared, range(since + 1, at + 1)))
+        return shared if shared >= SHORTEST else 0
+
+    def _last_to_its_model(self, at: int) -> int | None:
+        """The last request to the same model, as long as the cache has it."""
+        calls = self.story.session.calls
+        last = max((other for other in range(at) if calls[other].model == calls[at].model), default=None)
+        return last if last is not None and self._is_kept(last, at) else None
 
     def _shared(self, at: int) -> int:
         """Tokens that a request has in common with the one before."""
@@ -142,19 +152,19 @@ class _Calls:
                 reads.append(story.session.calls[story.places.index(place)].cached_tokens or 0)
         return min([story.attribution.overhead, *(tokens for tokens in reads if tokens > 0)])
 
-    def _is_warm(self, at: int) -> bool:
-        """Does the cache still have the request before."""
+    def _is_kept(self, since: int, at: int) -> bool:
+        """Does the cache still have an earlier request to the same model."""
         calls = self.story.session.calls
-        if not at or calls[at].model != calls[at - 1].model or self._is_cache_off:
+        if self._is_cache_off:
             return False
-        then, now = self._moments[calls[at - 1].at - 1], self._moments[calls[at].at - 1]
-        return calls[at - 1].at == 0 or then < 0 or now - then <= self._lifetime
+        then, now = self._moments[calls[since].at - 1], self._moments[calls[at].at - 1]
+        return calls[since].at == 0 or then < 0 or now - then <= self._lifetime
 
     def _reads_before(self, step: int, moment: float | None) -> bool:
         """Had the cache the request before a step when the compaction before that step was made."""
         last = self.story.session.calls[step - 1].at - 1
         if moment is None or not step or last < 0 or self._moments[last] < 0:
-            return self._is_warm(step)
+            return step > 0 and self._last_to_its_model(step) == step - 1
         return not self._is_cache_off and 1_000 * moment - self._moments[last] <= self._lifetime
 
     @property

@@ -113,7 +113,7 @@ def _cache(cache: CacheBreak) -> str:
         return given
     where = "" if cache.message is None else f", first difference at message {cache.message + 1:,}"
     price = "" if cache.cost is None else f", {dollars(cache.cost)} more than reading them from the cache"
-    why = " (the cache had expired, or another model answered)" if cache.expired else ""
+    why = f" ({cache.why})" if cache.why else ""
     return f"{given}{where}; {cache.lost:,} sent anew{price}{why}"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from guard_core.context.filling import ContextFilling
 from guard_core.ledger import Ints
-from guard_core.outcomes.bill import OFF, Prices, warm
+from guard_core.outcomes.bill import OFF, Prices
 from guard_core.views import Inserted, Rewritten, Segment, Span, Synthetic, View, content_count
 
 ADDED, REMOVED, REWRITTEN, KEPT = "added", "removed", "rewritten", "kept"
@@ -41,11 +41,12 @@ class ChangeSum(msgspec.Struct, frozen=True):
 class CacheBreak(msgspec.Struct, frozen=True):
     """What a provider's cache could give of a request, in prompt tokens.
 
-    `previous` is the request before, `prompt` this one, `shared` what both begin with as it is modelled, `message` the
-    index of the first message that differs from the one before (None: the request only extends it), `read` what the
-    provider read by the recording (None: not recorded, or a replay). `expired`: the cache no longer had it, since the
-    call before was too long ago or of another model. `cost` is the price of the tokens sent anew (`lost`), against
-    reading them from the cache, in the unit of `windows.prices` (None: no price is known, or no cache is used).
+    `previous` is the request before, `prompt` this one, `shared` what this one and the last one to the same model begin
+    with as it is modelled, `message` the index of the first message that differs from the one before (None: the request
+    only extends it), `read` what the provider read by the recording (None: not recorded, or a replay). `expired`: the
+    last request to this model was too long ago, or there was none; `is_other_model`: the one before went to another.
+    `cost` is the price of the tokens sent anew (`lost`), against reading them from the cache, in the unit of
+    `windows.prices` (None: no price is known, or no cache is used).
     """
 
     previous: int
@@ -54,6 +55,7 @@ class CacheBreak(msgspec.Struct, frozen=True):
     message: int | None
     read: int | None
     expired: bool
+    is_other_model: bool
     cost: int | None
 
     @property
@@ -62,6 +64,13 @@ class CacheBreak(msgspec.Struct, frozen=True):
         if self.read is not None:
             return min(self.read, self.previous)
         return 0 if self.expired else min(self.shared, self.previous)
+
+    @property
+    def why(self) -> str:
+        """Why the cache gave less than the messages allow, in words; "" where nothing is known against it."""
+        if self.expired:
+            return "the last call to this model was too long ago, or there was none"
+        return "the call before went to another model" if self.is_other_model else ""
 
     @property
     def lost(self) -> int:
@@ -230,15 +239,17 @@ def _kept(
 
 def _cache(filling: ContextFilling, step: int, prices: Prices) -> CacheBreak:
     sent, steps = filling.sent, filling.ledger.steps
-    previous, prompt, shared = int(sent.tokens[step - 1]), int(sent.tokens[step]), int(sent.shared[step])
+    previous, prompt = int(sent.tokens[step - 1]), int(sent.tokens[step])
+    reach = prices.reach
+    shared, is_other_model = int(reach.reached(sent.shared)[step]), int(reach.since[step]) != step - 1
     message = None
     if bool(np.isin(step, sent.changed)):
         common, before = content_count(sent.common(step)[0]), content_count(sent.view(step - 1)[0])
         message = common if common < before else None
     read = int(steps["cached_tokens"][step])
     recorded = read if sent.trace is None and read >= 0 else None
-    expired = not bool(warm(filling.ledger, prices.seconds)[step])
-    result = CacheBreak(previous, prompt, shared, message, recorded, expired, None)
+    expired = not bool(reach.alive[step])
+    result = CacheBreak(previous, prompt, shared, message, recorded, expired, is_other_model, None)
     rates = prices.rates[int(prices.numbers[step])]
     if rates is None or prices.caching == OFF:
         return result

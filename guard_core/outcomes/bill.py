@@ -1,7 +1,7 @@
 """What the requests of a side cost: tokens read from the provider's cache, written anew and answered, and their price.
 
-What the cache gives is modelled alike for recording and replays: what a request shares with the one before, if that was
-sent to the same model within the cache's lifetime. What a recording's provider reported is a bill of its own.
+What the cache gives is modelled alike for recording and replays: what a request shares with the last one to the same
+model, if that was sent within the cache's lifetime. What a recording's provider reported is a bill of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +28,54 @@ from guard_core.windows.prices import Rates, rates_of
 # How it is known whether the agent used the provider's cache at all.
 REPORTED, OFF, TAKEN = "reported", "off", "assumed"
 WRITTEN_KINDS = ("summary", "summary+tail", "empty", "opaque")  # recorded compactions for which a model was asked
+
+
+@dataclass(frozen=True)
+class CacheReach:
+    """Which earlier request the cache may have at every step: the last one to the same model. `since` is its step (-1:
+    there is none), `alive`: is it in the cache still; `calls` are the steps of each model.
+
+    Times are those of the last event of each request; where a recording has none, nothing has expired.
+    """
+
+    calls: tuple[Ints, ...]
+    since: Ints
+    alive: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, ledger: Ledger, seconds: float = CACHE_SECONDS) -> CacheReach:
+        """`seconds`: how long the cache keeps a request."""
+        model, sent = ledger.steps["model"], sent_at(ledger)
+        calls = tuple(np.flatnonzero(model == one) for one in np.unique(model))
+        since, alive = np.full(len(model), -1), np.zeros(len(model), dtype=np.bool_)
+        for steps in calls:
+            since[steps[1:]] = steps[:-1]
+            alive[steps[1:]] = (np.diff(sent[steps]) <= 1_000 * seconds) | (sent[steps[:-1]] < 0)
+        return cls(calls, since, alive)
+
+    def reached(self, shared: Ints) -> Ints:
+        """What each request and the last one to its model begin with, in prompt tokens; `shared` is what it and the one
+        before begin with, whatever model that went to. Two requests begin alike at least as far as all those from the
+        one to the other do."""
+        reached = shared.copy()
+        for steps in self.calls:
+            if len(steps) > 1:
+                reached[steps[1:]] = np.minimum.reduceat(shared[: steps[-1] + 1], steps[:-1] + 1)
+        return reached
+
+    def reached_without(self, without: Ints, shared: Ints, starts: Ints) -> Ints:
+        """The same, had each compaction not been made until the next one: `without` is then in the place of `shared`
+        from the last of their steps (`starts`) on. Requests before that were as they are."""
+        reached, stops = self.reached(without), np.append(starts[1:], len(without))
+        for steps in self.calls:
+            firsts = np.searchsorted(steps, starts)  # the first call to this model from each of the steps on
+            later = np.minimum(firsts, len(steps) - 1)
+            began, ended = self.since[steps[later]], steps[later]
+            is_apart = (firsts < len(steps)) & (began >= 0) & (began < starts - 1) & (ended < stops)
+            for place in np.flatnonzero(is_apart).tolist():
+                start, since, step = int(starts[place]), int(began[place]), int(ended[place])
+                reached[step] = min(shared[since + 1 : start].min(), without[start : step + 1].min())
+        return reached
 
 
 @dataclass(frozen=True)
@@ -82,6 +130,16 @@ class Prices:
         """Has every call a price."""
         return self.ledger.step_count > 0 and not self.unknown and self.main is not None
 
+    @cached_property
+    def reach(self) -> CacheReach:
+        """Which requests the cache has."""
+        return CacheReach.of(self.ledger, self.seconds)
+
+    def read(self, reached: Ints) -> Ints:
+        """Prompt tokens of every request that the cache gives, of as many as it may have (`CacheReach.reached`)."""
+        is_used = self.reach.alive & (reached >= CACHE_LEAST) & (self.caching != OFF)
+        return np.where(is_used, reached, 0)
+
     def writes(self) -> NDArray[np.bool_]:
         """At which steps what is not read from the cache is written to it at a price of its own."""
         writing = np.array([rates is not None and rates.has_writes for rates in self.rates])
@@ -105,21 +163,7 @@ def _caching(ledger: Ledger) -> str:
     return OFF if any((column == 0).any() for column in known) else TAKEN
 
 
-def warm(ledger: Ledger, seconds: float = CACHE_SECONDS) -> NDArray[np.bool_]:
-    """At which steps the cache still has the request before: it is no older than `seconds`, and of the same model.
-
-    Times are those of the last event of each request; where a recording has none, nothing has expired.
-    """
-    steps = ledger.steps
-    if not ledger.step_count:
-        return np.zeros(0, dtype=np.bool_)
-    sent = _sent_at(ledger)
-    recent = (np.diff(sent) <= 1_000 * seconds) | (sent[:-1] < 0)
-    same = np.diff(steps["model"]) == 0
-    return np.concatenate([[False], recent & same])
-
-
-def _sent_at(ledger: Ledger) -> Ints:
+def sent_at(ledger: Ledger) -> Ints:
     """When each request was sent, in milliseconds: the latest time of the events before it, -1: none is known."""
     times = np.append(np.maximum.accumulate(ledger.events["time_ms"]), -1)
     sent: Ints = times[np.where(ledger.steps["at"] > 0, ledger.steps["at"] - 1, -1)]
@@ -143,15 +187,13 @@ class SummaryCosts(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class Bill:
     """The calls of one side, per step: `prompt` tokens, of them `read` from the cache and `written` to it at a price of
-    its own, `output` tokens, and the `costs` in the unit of `windows.prices` (all 0 without prices). `alive`: did the
-    cache still have the request before."""
+    its own, `output` tokens, and the `costs` in the unit of `windows.prices` (all 0 without prices)."""
 
     prices: Prices
     prompt: Ints
     read: Ints
     written: Ints
     output: Ints
-    alive: NDArray[np.bool_]
     summarising: tuple[SummaryCosts, ...]
 
     @cached_property
@@ -186,11 +228,9 @@ def summary_prices(prices: Prices, summarising: Sequence[SummaryCosts]) -> list[
 
 def bill_of(sent: SentRequests, prices: Prices) -> Bill:
     """The bill of a side as the cache is modelled."""
-    ledger, prompt = sent.ledger, sent.tokens
-    alive = warm(ledger, prices.seconds) & (prices.caching != OFF)
-    read = np.where(alive & (sent.shared >= CACHE_LEAST), sent.shared, 0)
+    prompt, read = sent.tokens, prices.read(prices.reach.reached(sent.shared))
     written = np.where(prices.writes(), prompt - read, 0)
-    return Bill(prices, prompt, read, written, output_tokens(sent.facts), alive, _summarising(sent, prices, alive))
+    return Bill(prices, prompt, read, written, output_tokens(sent.facts), _summarising(sent, prices))
 
 
 def reported_bill(facts: Facts, prices: Prices) -> Bill | None:
@@ -202,8 +242,7 @@ def reported_bill(facts: Facts, prices: Prices) -> Bill | None:
         return None
     read = np.minimum(read, prompt)
     paid = np.where(prices.writes(), np.clip(written, 0, prompt - read), 0)
-    alive = warm(facts.ledger, prices.seconds) & (prices.caching != OFF)
-    return Bill(prices, prompt, read, paid, output_tokens(facts), alive, ())
+    return Bill(prices, prompt, read, paid, output_tokens(facts), ())
 
 
 def output_tokens(facts: Facts) -> Ints:
@@ -213,13 +252,15 @@ def output_tokens(facts: Facts) -> Ints:
     return np.asarray(np.where(recorded >= 0, recorded, sizes))
 
 
-def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -> tuple[SummaryCosts, ...]:
+def _summarising(sent: SentRequests, prices: Prices) -> tuple[SummaryCosts, ...]:
     """The summariser's calls of every compaction, also of a recording's that no call followed. What it is given is read
     from the cache as far as the call before sent it: if that is recent when the file says that the compaction was made,
     whatever came later, else if the next call still finds it there. Where another compaction came between, that is only
     what both begin with."""
+    reach, caching = prices.reach, prices.caching != OFF
+    alive = reach.alive & (reach.since == np.arange(len(reach.since)) - 1) & caching
     alive = np.append(alive, alive.any())  # behind the last call
-    times = _sent_at(sent.ledger)
+    times = sent_at(sent.ledger)
 
     def item(
         step: int,
@@ -232,7 +273,7 @@ def _summarising(sent: SentRequests, prices: Prices, alive: NDArray[np.bool_]) -
     ) -> SummaryCosts:
         is_warm = bool(step and alive[step])
         if step and moment is not None and times[step - 1] >= 0:
-            is_warm = prices.caching != OFF and 1_000 * moment - times[step - 1] <= 1_000 * prices.seconds
+            is_warm = caching and 1_000 * moment - times[step - 1] <= 1_000 * prices.seconds
         before = sent.shared_behind(place - 1, step - 1) if is_warm else 0
         return SummaryCosts(step, calls, prompt, min(prompt, before), output, is_estimated)
 

@@ -1,9 +1,9 @@
 """The price of each compaction: what it cost, what it has saved since, and the call at which it was earned back.
 
 A compaction is held against the same calls without it, up to the next one: each request would then have been larger by
-what it removed, and what it has in common with the one before, from the beginning, would have been read from the cache,
-where that keeps so little. That is all of the one before, unless a policy makes its requests anew from the whole log:
-then only the trimmed one had been sent. It costs the summariser's call and, at
+what it removed, and what it has in common with the last one to its model, from the beginning, would have been read from
+the cache, where that keeps so little. That is all of the one before, unless a policy makes its requests anew from the
+whole log: then only the trimmed one had been sent. It costs the summariser's call and, at
 its own step, what the smaller request writes anew; it saves what each later call would have paid for the rest.
 Every step belongs to one compaction at most, so that prices add up.
 """
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from guard_core.defaults import CACHE_LEAST
 from guard_core.findings.facts import Fired
 from guard_core.ledger import Ints
 from guard_core.outcomes.bill import Bill, summary_prices
@@ -146,7 +145,7 @@ def _without(sent: SentRequests, bill: Bill, starts: Ints, firsts: list[Fired], 
     shared = np.where(parted, sent.shared, sent.shared + added)
     shared[starts] = sent.shared_without(firsts)
     shared = np.minimum(shared, tokens)
-    read = np.where(bill.alive & (shared >= CACHE_LEAST), shared, 0)
+    read = bill.prices.read(bill.prices.reach.reached_without(shared, sent.shared, starts))
     written = np.where(bill.prices.writes(), tokens - read, 0)
     return _WithoutCompaction(tokens, read, bill.prices.costs(tokens, read, written, bill.output))
 

@@ -241,7 +241,7 @@ def _cache_words(prices: Prices) -> str:
         return "The recording's agent read nothing from a cache, so the replays read nothing from one either."
     known = "" if prices.caching == REPORTED else " The file has no counts of cached tokens: a cache is assumed."
     return (
-        "A call reads from the cache what its request shares with the one before, if that was sent to the same model "
+        "A call reads from the cache what its request shares with the last one to the same model, if that was sent "
         f"at most {prices.seconds / 60:g} minutes earlier{_times(prices)}, and is at least {CACHE_LEAST:,} tokens long."
         f" The summariser reads what the call before it sent, as far as no other compaction came between.{known}"
     )

@@ -96,6 +96,7 @@ def stories(draw: st.DrawFn) -> Session:
     window = draw(st.one_of(st.none(), WINDOWS.map(lambda size: Sourced(size, Provenance.RECORDER))))
     known = ["nameless", "claude-sonnet-4-5", "gpt-5.2"]  # the latter two have prices, and windows of their own
     model = draw(st.sampled_from(known if window else known[:1]))
+    models = draw(st.sampled_from([(model,), (model,), (model, "claude-haiku-4-5")] if window else [(model,)]))
     cached = draw(st.sampled_from([None, 0, 4_000]))
     of_characters = draw(st.sampled_from([False, False, False, True]))
     refused = tuple(sorted(draw(st.lists(st.integers(0, len(log)), max_size=2))))
@@ -107,7 +108,8 @@ def stories(draw: st.DrawFn) -> Session:
         size = sum(len(part_text(part)) for event in log[since:at] for part in event.parts)
         count = 1_500 + (size if of_characters else per_event * (at - since))
         reported = draw(st.sampled_from([count, count, count, None, count * 3]))
-        calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, cached, model=model))
+        name = draw(st.sampled_from(models))
+        calls.append(ModelCall(at, draw(st.sampled_from([None, at - 1])), reported, cached, model=name))
     format_ = draw(
         st.sampled_from(
             ["", "claude-code", "adk", "codex", "crush", "pi", "opencode", "gemini-cli", "qwen-code", "hermes"]

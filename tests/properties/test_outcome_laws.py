@@ -3,11 +3,12 @@
 import msgspec
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 
 from guard_core.defaults import CACHE_LEAST
 from guard_core.estimation.usage import counts_of, normal
 from guard_core.findings.facts import Facts
-from guard_core.outcomes.bill import Prices, bill_of, summary_prices
+from guard_core.outcomes.bill import CacheReach, Prices, bill_of, summary_prices
 from guard_core.outcomes.cycles import cycles_of
 from guard_core.outcomes.losses import losses_of
 from guard_core.outcomes.outcome import recorded_outcome, replayed_outcome
@@ -40,6 +41,31 @@ def test_bills_and_prices_of_compactions_add_up_call_by_call(session, policy, wi
         check_shared(sent, bill)
         check_bill(sent, bill)
         check_paybacks(sent, bill, paybacks(sent, bill))
+
+
+@given(sessions(), st.lists(st.sampled_from(("one", "two", "three")), min_size=1))
+def test_a_model_finds_what_all_requests_since_its_last_one_begin_with(session, names):
+    calls = tuple(
+        msgspec.structs.replace(call, model=names[step % len(names)]) for step, call in enumerate(session.calls)
+    )
+    facts = Facts.of(msgspec.structs.replace(session, calls=calls))
+    shared, reach = SentRequests.recorded(facts).shared, CacheReach.of(facts.ledger)
+    reached = reach.reached(shared)
+    for step, call in enumerate(calls):
+        since = max((place for place in range(step) if calls[place].model == call.model), default=-1)
+        assert reach.since[step] == since
+        if since < 0:
+            assert not reach.alive[step]
+        else:
+            assert reached[step] == shared[since + 1 : step + 1].min()
+    starts = np.array([step for step in range(len(calls)) if step % 3 == 2 or step % 5 == 3], dtype=np.int64)
+    without = shared + 7 * (np.arange(len(shared)) % 4)
+    reached = reach.reached_without(without, shared, starts)
+    for step in np.flatnonzero(reach.since >= 0).tolist():
+        start = max(starts[starts <= step], default=0)
+        since = int(reach.since[step])
+        found = [without[place] if place >= start else shared[place] for place in range(since + 1, step + 1)]
+        assert reached[step] == min(found)
 
 
 def check_shared(sent, bill):
@@ -87,7 +113,7 @@ def check_paybacks(sent, bill, made):
 
 def _read_without(sent, bill, item, step, larger):
     """What a call would have read, had its compaction not been made."""
-    if not bill.alive[step]:
+    if not bill.prices.reach.alive[step]:
         return 0
     if step == item.step:
         shared = _shared_without(sent, step)

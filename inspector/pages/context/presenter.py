@@ -446,7 +446,7 @@ def _cache(cache: CacheBreak) -> str:
         if cache.message is not None
         else "The request extends the one before, yet the cache did not give all of it"
     )
-    why = " The cache had expired, or another model had answered." if cache.expired else ""
+    why = f" {cache.why[0].upper()}{cache.why[1:]}." if cache.why else ""
     return f"{where}: the cache gave {given} ({source}), {tokens(cache.lost)} were sent anew.{_price(cache)}{why}"
 
 

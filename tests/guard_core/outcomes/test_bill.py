@@ -1,10 +1,10 @@
-"""What calls cost: the cache gives what a request shares with the one before, while it is warm."""
+"""What calls cost: the cache gives what a request shares with the last one to its model, while it is warm."""
 
 import msgspec
 import numpy as np
 import pytest
 
-from guard_core.outcomes.bill import OFF, REPORTED, TAKEN, modelled_summaries, reported_bill, warm
+from guard_core.outcomes.bill import OFF, REPORTED, TAKEN, CacheReach, modelled_summaries, reported_bill
 from guard_core.outcomes.sent import SentRequests
 from guard_core.outcomes.words import assumptions
 from guard_core.policies import get_policy
@@ -15,6 +15,7 @@ from guard_core.windows.prices import UNIT
 from tests.builders import user
 from tests.guard_core.outcomes.cast import SONNET, counted, facts_of, prices_of, recorded_bill
 
+HAIKU = "claude-haiku-4-5"
 GROWING = (20_000, 21_000, 23_000)
 
 
@@ -49,6 +50,25 @@ def test_what_is_cached_for_an_hour_is_read_later_and_dearer_to_write():
 def test_another_model_reads_nothing():
     _, bill = recorded_bill(counted(GROWING, names=("claude-sonnet-4-5", "claude-opus-4-5", "claude-opus-4-5")))
     assert bill.read.tolist() == [0, 0, 21_000]
+
+
+def test_models_that_take_turns_each_read_what_they_had():
+    _, bill = recorded_bill(counted((20_000, 21_000, 23_000, 25_000), names=(SONNET, HAIKU, SONNET, HAIKU)))
+    assert bill.read.tolist() == [0, 0, 20_000, 21_000]
+
+
+def test_a_model_that_has_its_turn_late_finds_its_last_request_gone():
+    start = 1_700_000_000.0
+    session = counted(GROWING, names=(SONNET, HAIKU, SONNET), seconds=(start, start + 200, start + 400))
+    _, bill = recorded_bill(session)
+    assert bill.read.tolist() == [0, 0, 0]
+
+
+def test_a_model_reads_no_more_than_a_compaction_left_before_the_call_of_another():
+    base = RecordedCompaction(5, Evidence.DECLARED, "summary", (Inserted(0),), (user("summary " * 50),), "auto")
+    names = (SONNET, SONNET, HAIKU, SONNET)
+    sent, bill = recorded_bill(counted((20_000, 90_000, 21_000, 22_000), names=names, compactions=(base,)))
+    assert bill.read.tolist() == [0, 20_000, 0, sent.facts.attribution.overhead]
 
 
 def test_a_short_request_is_not_kept_by_the_cache():
@@ -135,7 +155,7 @@ def test_a_file_without_times_never_expires():
     facts = facts_of(counted(GROWING))
     ledger = facts.ledger
     ledger.events["time_ms"] = np.full(ledger.event_count, -1)
-    assert warm(ledger).tolist() == [False, True, True]
+    assert CacheReach.of(ledger).alive.tolist() == [False, True, True]
 
 
 def test_the_summariser_of_what_is_not_in_the_file_is_not_billed():

@@ -17,7 +17,7 @@ from guard_core.views import Inserted, Span
 from guard_core.windows.prices import UNIT
 from guard_core.windows.window_evidence import judge_session
 from tests.builders import user
-from tests.guard_core.outcomes.cast import came_since, counted, facts_of, prices_of, recorded_bill
+from tests.guard_core.outcomes.cast import SONNET, came_since, counted, facts_of, prices_of, recorded_bill
 
 
 def compacted(at, before, **more):
@@ -185,3 +185,17 @@ def test_a_request_made_anew_without_it_was_never_in_the_cache():
     assert [item.stop - item.step for item in costs[:-1]] == [1] * (len(costs) - 1)
     assert [item.uncached_without for item in costs[1:]] == [item.before - sent.fixed for item in costs[1:]]
     assert costs[0].uncached_without < 10_000  # the request before the first cut was whole
+
+
+def test_a_model_that_comes_back_behind_a_compaction_would_have_found_what_it_had_sent_before():
+    """Its last request was sent before the compaction, and is the beginning of what it would be sent without it."""
+    haiku = "claude-haiku-4-5"
+    names = (SONNET, haiku, haiku, SONNET, SONNET)
+    session = counted((90_000, 100_000, 20_000, 20_100, 20_200), names=names, compactions=(compacted(5, 100_010),))
+    sent, bill, (price,) = prices(session)
+    came, fixed = came_since(sent, 2), int(bill.read[2])
+    assert bill.read.tolist() == [0, 0, fixed, fixed, 20_100]
+    larger = 80_000 + came
+    with_them = (fixed * 0.3 + (20_100 - fixed) * 3.75) + (20_100 * 0.3 + 100 * 3.75)
+    without = 90_000 * 0.3 + (20_100 + larger - 90_000) * 3.75 + (20_100 + larger) * 0.3 + 100 * 3.75
+    assert price.saved == round((without - with_them) * UNIT)

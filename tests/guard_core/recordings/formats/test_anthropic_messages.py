@@ -10,7 +10,7 @@ import pytest
 from guard_core.events import MediaPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from guard_core.findings import Facts, recorded_findings
 from guard_core.ledger import Ledger
-from guard_core.outcomes.bill import warm
+from guard_core.outcomes.bill import CacheReach
 from guard_core.recordings.formats.anthropic_messages import CLEARED, FORMAT
 from guard_core.recordings.reading.cached_tokens import INSIDE
 from guard_core.recordings.reading.fields import HOUR_TOKENS
@@ -106,7 +106,7 @@ def test_messages_of_a_log_have_the_time_of_the_request_that_sent_them():
     stamped = [{"timestamp": when, **entry} for when, entry in zip((1_700_000_000, 1_700_000_400), log, strict=True)]
     session = read_as(FORMAT, lines(*stamped)).sessions[0]
     assert [event.timestamp for event in session.events] == [1_700_000_000] * 2 + [1_700_000_400] * 2
-    assert warm(Ledger.of(session)).tolist() == [False, False]
+    assert CacheReach.of(Ledger.of(session)).alive.tolist() == [False, False]
 
 
 def test_a_history_that_shrank_is_an_inferred_compaction():
